@@ -138,7 +138,7 @@ def rows_of(f: dict[str, Array], arch: dict[str, Any]) -> Array:
         **{f"Kernel.{name}": f[name] for name in ("tile_m", "tile_n", "tile_k", "warp_tile_m", "warp_tile_n")},
         **{f"Kernel.{name}": f[name] for name in ("cluster_m", "cluster_n", "pingpong", "cuttable")},
         "Problem.batch": one, "Problem.split": f["slices"], "Problem.size_c": f["wide"], "Problem.results": one,
-        "Kernel.stream_k": f["stream"], "Device.units": one * arch["compute_units"],
+        "Kernel.any_epilogue": 0 * one, "Kernel.copied": 0 * one, "Kernel.stream_k": f["stream"], "Device.units": one * arch["compute_units"],
         "Device.clocks_per_us": one * arch["clock_ghz"] * 1e3,
         "Device.bytes_per_us": one * arch["memory_gbytes_per_s"] * 1e3,
         "Device.rate": f["rate"], "Device.rate_fp32": 0 * one, "Device.lds_bytes": one * arch["lds_bytes"],

@@ -21,9 +21,9 @@ ALLOWED: dict[str, set[str]] = {
     "files": set(),
     "jit": {"arch", "codegen", "dispatch"},
     "pants": set(),
-    "problems": set(),
+    "problems": {"files"},
     "simulator": {"files"},
-    "tile_engine": {"arch", "files", "codegen", "dispatch", "jit"},
+    "tile_engine": {"arch", "files", "problems", "codegen", "dispatch", "jit"},
     "torch": {"dispatch", "problems"},
 }
 # Third-party packages that a GPU box must not need.

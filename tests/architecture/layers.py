@@ -38,7 +38,7 @@ LAYERS: dict[str, tuple[tuple[str, ...], ...]] = {
         ("",),
     ),
     "torch": (
-        ("dispatchers", "activations"),
+        ("dispatchers", "activations", "schemas"),
         ("road",),
         ("fallback",),
         ("gradients", "inputs", "operator"),

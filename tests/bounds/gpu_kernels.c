@@ -6,14 +6,12 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "kernelwright/cuda/attention/problem.h"
+#include "kernelwright/cuda/attention/launcher.h"
 #include "kernelwright/cuda/convolution/launcher.h"
-#include "kernelwright/cuda/gemm/problem.h"
+#include "kernelwright/cuda/gemm/launcher.h"
 #include "kernelwright/hip/attention/launcher.h"
 #include "kernelwright/hip/convolution/launcher.h"
-#define kw_hip_tiles kw_hip_gemm_tiles /* attention has a function of this name, too */
 #include "kernelwright/hip/gemm/launcher.h"
-#undef kw_hip_tiles
 
 #define EVERY 0xffffffffu /* of a set */
 

@@ -64,7 +64,7 @@ def rows_of(batch: int, longest: int) -> int:
     rest = ("sink", "lse", "deterministic", "page_size", "rotary_dim", "num_splits", "soft_cap")
     row = {**words, **dict.fromkeys(rest, 0), "ragged": 1, "nhead_q": 8, "nhead_k": 8, "hdim_q": 128, "hdim_v": 128}
     row |= {"batch": batch, "seqlen_q": longest, "seqlen_k": longest}
-    found: int = model.measured({key: str(value) for key, value in row.items()}).total_q
+    found: int = model.measured({key: str(value) for key, value in row.items()}).whole.total_q
     return found
 
 
@@ -75,7 +75,7 @@ def test_requests_of_measured_rows_are_counted_in_bounded_time() -> None:
         try:
             assert rows_of(batch, longest) <= batch * longest
         except SpecError:  # rows that 64 bits do not count are refused
-            assert batch * longest >= 2**62
+            assert batch * longest >= 2**57
 
     _check(count)
 

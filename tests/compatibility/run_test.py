@@ -27,6 +27,9 @@ elif words == ["help", "kernel_library"]:
 elif words == ["kernels", "k:"]:
     print("x86_64_v3 gemm_fp32_rrr_x " + "a" * (63 if fault == "kernels" else 64))
 elif words == ["check", "k:lib"]:
+    print("10:11:12.13 [INFO] Building liblib.so for x86_64_v3: 1 kernel", file=sys.stderr)
+    if fault == "quiet":
+        print("10:11:12.13 [INFO] Completed: Compile the kernel", file=sys.stderr)
     print("nothing" if fault == "check" else "k:lib x86_64_v3: 1 kernels", file=sys.stderr)
 elif words == ["package", "k:lib"]:
     if not out.exists() or fault == "again":
@@ -80,6 +83,7 @@ def test_a_run_that_passes_is_recorded_beside_others(pants: Path, capsys: pytest
         ("kernels", "kernels k:", "not one line of one kernel"),
         ("check", "check k:lib", "does not tell of one kernel"),
         ("package", "package k:lib", "dist/k/lib/x86_64_v3 has"),
+        ("quiet", "check k:lib", "1 lines tell that the library is built, 1 tell of compiles"),
         ("again", "package k:lib again", "processes ran: Compile a"),
         ("bench", "bench --problems=p.json k:lib", "rows have the status ['refused']"),
         ("filter", "--kernels-filter='c.tile_n > 999' kernels k:", "exit code 1, not 2"),

@@ -12,6 +12,7 @@ from pathlib import Path
 
 _ROW = re.compile(r"^ *\| `pants (?P<command>[^`]*)`(?P<more>[^|]*)\|", re.MULTILINE)
 _ECHO = "; echo $?"
+_COMPILE = re.compile(r"(?:Starting|Completed): Compile .*")  # "Scheduling: Compile …" is Pants 2.27 to 2.31's own
 
 
 @dataclass(frozen=True)
@@ -78,6 +79,10 @@ def _kernels(said: Said, _: Path) -> str | None:
 
 def _check(said: Said, _: Path) -> str | None:
     told = "k:lib x86_64_v3: 1 kernels" in said.stdout + said.stderr
+    begun = said.stderr.count("Building liblib.so for x86_64_v3: 1 kernel\n")
+    compiles = _COMPILE.findall(said.stderr)
+    if told and begun + len(compiles) != 1:
+        return f"{begun} lines tell that the library is built, {len(compiles)} tell of compiles"
     return _succeeds(said) or (None if told else "the check does not tell of one kernel")
 
 

@@ -442,6 +442,7 @@ int main(int argc, char** argv) {
   attention();
   sharing();
   widths();
+  threads();
   if (failures() == 0) puts("dispatcher: all tests passed");
   return failures() == 0 ? 0 : 1;
 }

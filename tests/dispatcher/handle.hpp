@@ -81,5 +81,6 @@ void convolution();  // of convolution_test.cpp
 void attention();    // of attention_test.cpp
 void sharing();      // of sharing_test.cpp
 void widths();       // of widths_test.cpp
+void threads();      // of threads_test.cpp
 
 #endif  // KERNELWRIGHT_TESTS_HANDLE_HPP

@@ -31,11 +31,11 @@ def test_there_is_an_entry_for_each_source(edited: Workspace) -> None:
     files = [Path(entry["file"]) for entry in commands(edited)]
     assert sorted(file.parts[0] for file in files if file.name.startswith("gemm_bf16")) == ["gfx942", "gfx942"]
     ours = {str(file.relative_to(edited.root)) for file in files if file.is_absolute()}
-    assert "dispatcher_cpp/launchers/cpu/gemm/launcher.cpp" in ours
+    assert "dispatcher_cpp/launchers/cpu/gemm/launch.cpp" in ours
     assert all((edited.root / "dist/compile_commands" / file).is_file() for file in files)
 
 
-@pytest.mark.parametrize("kind", ["x86_64_v3/gemm_", "gfx942/gemm_", "launchers/cpu/gemm/launcher.cpp"])
+@pytest.mark.parametrize("kind", ["x86_64_v3/gemm_", "gfx942/gemm_", "launchers/cpu/gemm/launch.cpp"])
 def test_clangd_finds_no_error(edited: Workspace, kind: str) -> None:
     clangd = private_environment("clangd") / "bin/clangd"
     for entry in commands(edited):

@@ -17,7 +17,7 @@ from faults.builds import COMPILER, CheapBuilds
 
 PACKAGE = "codegen/kernelwright/codegen"
 PLAN, DESCRIBE = "Plan t:lib0", "Describe x86_64_v3/liblib0.so"
-LAUNCHERS = [f"Compile the CPU {name} of x86_64_v3/liblib0.so" for name in ("launcher", "library")]
+LAUNCHERS = [f"Compile the CPU {name} of x86_64_v3/liblib0.so" for name in ("gemm_launch", "common_library")]
 TABLE, LINK = "Compile x86_64_v3/lib0_table.c", "Link x86_64_v3/liblib0.so"
 
 
@@ -104,6 +104,17 @@ def test_the_template_of_the_backend(library: Library) -> None:
     assert ran == sorted([PLAN, "Compile j0", "Compile k0", LINK, DESCRIBE])
 
 
+@pytest.mark.parametrize(
+    ("file", "old", "new"),
+    [
+        (f"{PACKAGE}/operations/gemm/templates/cpu/gemm.hpp.jinja", "}  // namespace\n", "}  // without a name\n"),
+        (f"{PACKAGE}/building/slots.sh", "# runs the command at once.", "# runs the command straight away."),
+    ],
+)
+def test_a_comment_in_a_template_and_in_a_shell_helper(library: Library, file: str, old: str, new: str) -> None:
+    assert set(library.ran_after(file, old, new)) <= {PLAN, DESCRIBE}
+
+
 def test_the_template_of_another_backend(library: Library) -> None:
     template = f"{PACKAGE}/operations/gemm/templates/ck_tile/gemm.hpp.jinja"
     ran = library.ran_after(template, "by kernelwright.", "by kernelwright. Changed.")
@@ -125,18 +136,18 @@ def test_a_header_that_operations_share(library: Library) -> None:
 
 
 def test_the_launcher_of_an_operation(library: Library) -> None:
-    source = "dispatcher_cpp/launchers/cpu/gemm/launcher.cpp"
+    source = "dispatcher_cpp/launchers/cpu/gemm/launch.cpp"
     ran = library.ran_after(source, "namespace {", "// changed\nnamespace {")
     assert ran == sorted([LAUNCHERS[0], LINK, DESCRIBE])
 
 
 def test_a_launcher_that_operations_share(library: Library) -> None:
-    header = "dispatcher_cpp/launchers/cpu/common/thread_pool.hpp"
+    header = "dispatcher_cpp/launchers/cpu/common/threads.hpp"
     assert library.ran_after(header, "#ifndef", "// changed\n#ifndef") == sorted([*LAUNCHERS, DESCRIBE])
 
 
 def test_a_launcher_of_another_backend(library: Library) -> None:
-    source = "dispatcher_cpp/launchers/hip/common/runtime.c"
+    source = "dispatcher_cpp/launchers/hip/common/runtime.cpp"
     assert library.ran_after(source, "#include <dlfcn.h>", "// changed\n#include <dlfcn.h>") == []
 
 

@@ -16,7 +16,7 @@ if not torch.cuda.is_available():
 
 from attention_abi import COMBINE, AppendArgs, AppendProblem, AttentionKernel, Strides, kernels  # noqa: E402
 from attention_caches import BLOCK, LIST, paged  # noqa: E402
-from attention_cases import TYPES, Case, args_of, compare, operands, problem_of, run  # noqa: E402
+from attention_cases import TYPES, Case, args_of, compare, hdims_of, operands, problem_of, run, scores_of  # noqa: E402
 from attention_gpu_test import CAUSAL, GENERIC, LIBRARY, WINDOWS  # noqa: E402
 from places import DEVICE  # noqa: E402
 from raw_abi import DTYPES  # noqa: E402
@@ -42,7 +42,7 @@ def attend(
     kernel: AttentionKernel, case: Case, seed: int, form: int, size: int, heads_first: bool, splits: int
 ) -> None:
     """One part, and a combination where it leaves splits, compared with float64."""
-    x = operands(case, kernel.dtype, (kernel.traits.hdim_q, kernel.traits.hdim_v), seed)
+    x = operands(case, kernel.dtype, hdims_of(kernel, seed), seed)
     asked, args = problem_of(case, kernel.dtype, x), args_of(case, x)
     if form:
         pages = paged(case, x, form, size, heads_first, seed)
@@ -71,9 +71,8 @@ def drawn(kernel: AttentionKernel, seed: int, queries: int) -> tuple[Case, int, 
         lengths = [(lengths[0][0], max(length for _, length in lengths))] * batch
     q, k = zip(*lengths, strict=True)
     heads = (hk * random_.choice([1, 3, 4, 8, 20]), hk)
-    cap = 5.0 if kernel.traits.soft_caps & 2 else 0.0
     sink = bool(kernel.traits.sinks & 2) and random_.random() < 0.3
-    case = Case(q, k, heads, group, mask, window, cap, sink)
+    case = Case(q, k, heads, group, mask, window, sink=sink, **scores_of(kernel, seed))
     form = random_.choice([form for form in (0, BLOCK, LIST) if kernel.traits.page_tables >> form & 1])
     if not group and form != 0:
         case = replace(case, counts=tuple(random_.randint(0, k[0]) for _ in range(batch)))
@@ -132,20 +131,25 @@ def turned(x: Any, places: Any, rope: int, cos: Any, sin: Any) -> Any:
 
 @pytest.mark.parametrize("attention", APPEND, ids=named)
 @pytest.mark.parametrize("form", [0, BLOCK])
-def test_append_is_right(attention: AttentionKernel, form: int) -> None:
-    traits, dtype, hdim = attention.traits, TYPES[attention.dtype], attention.traits.hdim_q
-    rope = next(kind for kind in (0, 1, 2) if traits.ropes >> kind & 1)
+@pytest.mark.parametrize("less", [(0, 0), (32, 32), (48, 48), (64, 64), (0, 64)])
+@pytest.mark.parametrize("rope", [0, 1, 2])
+def test_append_is_right(attention: AttentionKernel, form: int, less: tuple[int, int], rope: int) -> None:
+    traits, dtype = attention.traits, TYPES[attention.dtype]
+    hdim, hdim_v = (max(most - by, 16) for most, by in zip((traits.hdim_q, traits.hdim_v), less, strict=True))
+    if not traits.ropes >> rope & 1:
+        pytest.skip("the kernel turns otherwise")
     batch, hq, hk, new, size, capacity, places = 3, 8, 2, 5, 16, 96, 128
     random_ = torch.Generator(DEVICE).manual_seed(1)
     draw = lambda *shape: torch.randn(shape, generator=random_, device=DEVICE).to(dtype)  # noqa: E731
-    q, k, v = draw(batch, new, hq, hdim), draw(batch, new, hk, hdim), draw(batch, hk, new, hdim)
-    rotary = hdim // 2 if rope else 0
+    q, k, v = draw(batch, new, hq, hdim), draw(batch, new, hk, hdim), draw(batch, hk, new, hdim_v)
+    rotary = hdim // 32 * 16 if rope else 0
     angles = torch.rand(places, max(rotary // 2, 1), generator=random_, device=DEVICE) * 6
     cos, sin = angles.cos().to(dtype), angles.sin().to(dtype)
     before = torch.tensor([0, 37, 90], device=DEVICE, dtype=torch.int32)
     pages = capacity // size
     count = batch * pages if form else batch
-    caches = [torch.full((count, size if form else capacity, hk, hdim), 7.0, device=DEVICE, dtype=dtype) for _ in "kv"]
+    shape = (count, size if form else capacity, hk)
+    caches = [torch.full((*shape, last), 7.0, device=DEVICE, dtype=dtype) for last in (hdim, hdim_v)]
     table = torch.randperm(batch * pages, device=DEVICE).view(batch, pages).int()
     out = torch.full_like(q, math.nan)
     p = AppendProblem(ctypes.sizeof(AppendProblem), 36, 1, DTYPES[attention.dtype])
@@ -155,7 +159,7 @@ def test_append_is_right(attention: AttentionKernel, form: int) -> None:
         int(rope > 0),
         form,
     )
-    p.batch, p.heads_q, p.heads_kv, p.hdim_q, p.hdim_v = batch, hq if rope else 0, hk, hdim, hdim
+    p.batch, p.heads_q, p.heads_kv, p.hdim_q, p.hdim_v = batch, hq if rope else 0, hk, hdim, hdim_v
     p.seqlen_q, p.seqlen_new, p.capacity = new if rope else 0, new, capacity
     p.pages, p.page_size, p.page_table_stride = (count, size, pages) if form else (0, 0, 0)
     p.rotary_dim, p.rotary_places = rotary, places if rope else 0

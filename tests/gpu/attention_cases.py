@@ -18,6 +18,7 @@ TOLERANCE = {"bf16": 4.6e-3, "fp16": 6e-4}
 LSE_TOLERANCE = 2e-5
 BIASES = ("none", "elementwise", "alibi")
 GUARD = 4096  # elements before and behind O that nobody may write
+BESIDE = 8  # elements behind each row of an operand, which are NaN: nobody may use those of Q, K and V, nor write O's
 
 
 @dataclass(frozen=True)
@@ -122,14 +123,16 @@ def operands(case: Case, dtype: str, hdims: tuple[int, int], seed: int = 0) -> O
         shape = (rows, heads, hdim)
         if not case.group:
             shape = (batch, heads, rows, hdim) if case.heads_first else (batch, rows, heads, hdim)  # type: ignore[assignment]
-        return torch.randn(shape, generator=random, device=DEVICE, dtype=torch.float32).to(TYPES[dtype])
+        wide = torch.full((*shape[:-1], hdim + BESIDE), math.nan, device=DEVICE, dtype=TYPES[dtype])
+        wide[..., :hdim] = torch.randn(shape, generator=random, device=DEVICE, dtype=torch.float32)
+        return wide[..., :hdim]
 
     rows_q = sum(case.queries) if case.group else case.queries[0]
     rows_k = sum(case.keys) if case.group else case.keys[0]
     q, k, v = tensor(rows_q, h, hdims[0]), tensor(rows_k, hk, hdims[0]), tensor(rows_k, hk, hdims[1])
-    shape = (*q.shape[:-1], hdims[1])
+    shape = (*q.shape[:-1], hdims[1] + BESIDE)
     buffer = torch.full((math.prod(shape) + 2 * GUARD,), math.nan, device=DEVICE, dtype=TYPES[dtype])
-    o = buffer[GUARD : GUARD + math.prod(shape)].view(shape)
+    o = buffer[GUARD : GUARD + math.prod(shape)].view(shape)[..., : hdims[1]]
     lse = torch.full((h, rows_q) if case.group else (batch, h, rows_q), math.nan, device=DEVICE)
     sums = [torch.tensor([0, *lengths], device=DEVICE).cumsum(0).int() for lengths in (case.queries, case.keys)]
     sinks = torch.randn(h, generator=random, device=DEVICE) if case.sink else None
@@ -138,8 +141,33 @@ def operands(case: Case, dtype: str, hdims: tuple[int, int], seed: int = 0) -> O
     if case.bias == "alibi":
         bias = torch.rand(h, generator=random, device=DEVICE) * 0.02
     elif case.bias == "elementwise":
-        bias = torch.randn(h, rows_q, max(case.keys), generator=random, device=DEVICE).to(TYPES[dtype])
+        bias = torch.randn(h, rows_q, max(*case.keys, 1), generator=random, device=DEVICE).to(TYPES[dtype])
     return Operands(q, k, v, o, buffer, lse, sinks, sums[0], sums[1], counts, bias)
+
+
+def biases_of(kernel: AttentionKernel) -> list[str]:
+    """What a kernel adds to scores; some choose by the problem."""
+    return [name for bit, name in enumerate(BIASES) if kernel.traits.biases >> bit & 1]
+
+
+def caps_of(kernel: AttentionKernel) -> list[float]:
+    """Soft caps, none among them where the kernel serves both."""
+    return [cap for bit, cap in enumerate((0.0, 5.0)) if kernel.traits.soft_caps >> bit & 1]
+
+
+def scores_of(kernel: AttentionKernel, seed: int) -> dict[str, Any]:
+    """A bias or a soft cap in turns."""
+    kinds = [{"bias": bias, "soft_cap": 0.0} for bias in biases_of(kernel) if 0.0 in caps_of(kernel)]
+    kinds += [{"bias": "none", "soft_cap": cap} for cap in caps_of(kernel) if cap]
+    return kinds[seed % len(kinds)]
+
+
+def hdims_of(kernel: AttentionKernel, seed: int) -> tuple[int, int]:
+    """The head dimensions of the kernel, and in turns smaller ones, which may differ."""
+    q, v = kernel.traits.hdim_q or kernel.traits.hdim_v, kernel.traits.hdim_v
+    less = ((0, 0), (32, 32), (48, 48), (0, 64), (56, 56), (8, 8), (0, 0), (40, 40), (24, 24), (64, 128))
+    smaller = less[seed % len(less)]
+    return tuple(most - by if most > by else most for most, by in zip((q, v), smaller, strict=True))  # type: ignore[return-value]
 
 
 def problem_of(case: Case, dtype: str, x: Operands) -> Any:
@@ -229,6 +257,8 @@ def compare(case: Case, dtype: str, x: Operands, skip: int | None = None) -> tup
     one, other = torch.cat(got), torch.cat(expected)
     assert not bool(torch.isnan(one).any()), "NaN in O"
     assert bool(x.buffer[:GUARD].isnan().all() and x.buffer[-GUARD:].isnan().all()), "written beyond O"
+    beside = x.buffer[GUARD:-GUARD].view(-1, x.o.shape[-1] + BESIDE)[:, x.o.shape[-1] :]
+    assert bool(beside.isnan().all()), "written beside rows of O"
     error = float((one - other).norm() / other.norm().clamp_min(1e-30)) if one.numel() else 0.0
     assert error <= TOLERANCE[dtype], f"error {error:.2e}"
     assert worst <= LSE_TOLERANCE * (100 if case.soft_cap else 1), f"error {worst:.2e} of LSE"

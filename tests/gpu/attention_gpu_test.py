@@ -16,7 +16,7 @@ if not torch.cuda.is_available():
     pytest.skip("no device", allow_module_level=True)
 
 from attention_abi import AttentionKernel, kernels  # noqa: E402
-from attention_cases import BIASES, GUARD, Case, args_of, compare, operands, problem_of, run, split  # noqa: E402
+from attention_cases import GUARD, Case, args_of, compare, hdims_of, operands, problem_of, run, scores_of, split  # noqa: E402
 from places import CURRENT, ORDINAL  # noqa: E402
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -61,9 +61,7 @@ def cases_of(kernel: AttentionKernel) -> list[Case]:
         masks = WINDOWS[:2]
     if traits.masks & GENERIC:
         masks = WINDOWS
-    cap = 5.0 if traits.soft_caps & 2 else 0.0
-    bias = BIASES[traits.biases.bit_length() - 1]  # a kernel has one kind
-    like = {"soft_cap": cap, "bias": bias}
+    like = scores_of(kernel, 0)  # a forward kernel has one kind
     found = [replace(case, mask=mask, window=window, **like) for case in CASES for mask, window in masks]
     if traits.sinks & 2:
         found += [replace(case, sink=True) for case in found[::3]]
@@ -71,7 +69,7 @@ def cases_of(kernel: AttentionKernel) -> list[Case]:
 
 
 def launched(kernel: AttentionKernel, case: Case, seed: int) -> Any:
-    x = operands(case, kernel.dtype, (kernel.traits.hdim_q, kernel.traits.hdim_v), seed)
+    x = operands(case, kernel.dtype, hdims_of(kernel, seed), seed)
     asked = problem_of(case, kernel.dtype, x)
     assert kernel.supports(asked) == ""
     run(kernel, asked, args_of(case, x))
@@ -165,7 +163,8 @@ def test_what_is_not_served_is_refused() -> None:
     for change, word in (
         ({"scale": 0.0}, "scale"),
         ({"max_seqlen_q": 1 << 30}, "max_seqlen_q"),
-        ({"hdim_q": 72}, "hdim_q"),
+        ({"hdim_q": 76}, "hdim_q"),
+        ({"hdim_v": 264}, "hdim_v"),
     ):
         asked = problem_of(case, kernel.dtype, x)
         for name, value in change.items():

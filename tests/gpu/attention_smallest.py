@@ -52,7 +52,8 @@ def launches() -> Iterator[tuple[Any, Callable[[], object]]]:
     for kernel in (*caches.SPLIT, *caches.PREFILL):
         yield kernel, lambda kernel=kernel: cached(kernel)
     for kernel in caches.APPEND:
-        yield kernel, lambda kernel=kernel: caches.test_append_is_right(kernel, caches.BLOCK)
+        rope = kernel.traits.ropes.bit_length() - 1
+        yield kernel, lambda kernel=kernel, rope=rope: caches.test_append_is_right(kernel, caches.BLOCK, (48, 64), rope)
     for kernel in backward.BACKWARD:
         yield kernel, lambda kernel=kernel: gradients(kernel)
 

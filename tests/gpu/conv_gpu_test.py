@@ -49,10 +49,21 @@ def kernels(direction: str) -> list[Any]:
     return [kernel for kernel in library().kernels if kernel.spec["direction"] == direction]
 
 
-def served(kernel: Any, **fields: Any) -> dict[str, Any]:
-    """The fields of problems that this kernel serves."""
+ACTIVATIONS = ("none", "relu", "gelu", "fast_gelu", "silu", "sigmoid", "tanh")
+EPILOGUES: list[dict[str, Any]] = [
+    {"bias": bias, "residual": residual, "activation": activation}
+    for activation in ACTIVATIONS
+    for bias in (False, True)
+    for residual in (False, True)
+]
+
+
+def served(kernel: Any, number: int = 0, **fields: Any) -> dict[str, Any]:
+    """The fields of problems that this kernel serves; of one that serves every epilogue, in turns."""
     spec = kernel.spec
     epilogue = {name: spec[name] for name in ("bias", "residual", "activation") if name in spec}
+    if epilogue.get("activation") == "any":
+        epilogue = EPILOGUES[number * 5 % len(EPILOGUES)]
     return {"dtype": spec["dtype"], **epilogue, **fields}
 
 
@@ -77,6 +88,16 @@ SHAPES: dict[str, dict[str, Any]] = {
     "few_channels": {"n": 3, "c": 4, "k": 40, "size": (13, 18), "filter": 3, "pad_left": 1},
     "patch_stem": {"n": 2, "c": 3, "k": 96, "size": (32, 35), "filter": 4, "stride": 4},
     "folded": {"n": 2, "c": 16, "k": 24, "size": (15, 22), "filter": (1, 5), "pad_left": (0, 4), "pad_right": (0, 1)},
+    "patches_16": {"n": 2, "c": 3, "k": 72, "size": (64, 50), "filter": 16, "stride": 16},
+    "patches_14": {"n": 3, "c": 3, "k": 40, "size": (57, 70), "filter": 14, "stride": 14},
+    "tubelets": {"n": 2, "c": 3, "k": 64, "size": (5, 33, 32), "filter": (2, 16, 16), "stride": (2, 16, 16)},
+    "overlapping_patches": {"n": 2, "c": 5, "k": 24, "size": (61, 47), "filter": 13, "stride": 9, "pad_left": 4},
+    "far_taps": {"n": 1, "c": 24, "k": 40, "size": (300, 280), "filter": 3, "dilation": 140, "pad_left": 130},
+    "strided_far_taps": {"n": 1, "c": 8, "k": 16, "size": (130, 140), "filter": 3, "stride": 10, "dilation": 45},
+    "grouped_patches": {"n": 2, "c": 12, "k": 24, "groups": 4, "size": (40, 41), "filter": 10, "stride": 10},
+    "many_grouped_points": {"n": 2, "c": 96, "k": 96, "groups": 24, "size": (28, 19), "filter": 1, "stride": 9},
+    "one_point_strided": {"n": 2, "c": 116, "k": 232, "size": (15, 14), "filter": 1, "stride": 2},
+    "channels_116": {"n": 2, "c": 116, "k": 116, "size": (14, 13), "filter": 3, "pad_left": 1},
     "one_pixel": {"n": 9, "c": 64, "k": 64, "size": (1, 1), "filter": 1},
 }  # fmt: skip
 
@@ -87,7 +108,7 @@ def test_every_kernel_on_every_kind_of_problem(direction: str, name: str) -> Non
     for number, kernel in enumerate(kernels(direction)):
         if kernel.spec.get("depthwise"):
             continue
-        problem = ConvProblem(direction, **served(kernel), **SHAPES[name])
+        problem = ConvProblem(direction, **served(kernel, number + len(name)), **SHAPES[name])
         assert check(dispatcher(kernel.name), problem, number, whole=True) == kernel.name
         check(dispatcher(kernel.name), problem, number, whole=False)
 
@@ -102,13 +123,27 @@ def test_every_depthwise_kernel(direction: str, filter: int, stride: int) -> Non
         shapes = (64, (14, 14), filter // 2), (24, (7, 7), 1), (200, (33, 18), filter - 1), (72, (9, 30), 0)
         for c, size, pad in shapes:
             problem = ConvProblem(
-                direction, 3, c, c, size, filter, c, stride, pad_left=pad, pad_right=filter // 2, **served(kernel)
+                direction, 3, c, c, size, filter, c, stride, pad_left=pad, pad_right=filter // 2,
+                **served(kernel, number + c),
             )  # fmt: skip
             check(dispatcher(kernel.name), problem, number, whole=True)
             check(dispatcher(kernel.name), problem, number, whole=False)
             if direction == "backward_weight":
                 for split_k in (1, 5, 100):
                     check(dispatcher(kernel.name), replace(problem, split_k=split_k), number, whole=True)
+
+
+@pytest.mark.parametrize("name", ["tiles", "narrow", "odd_channels", "many_groups", "depthwise", "patches_14"])
+def test_every_epilogue_at_run_time(name: str) -> None:
+    for kernel in kernels("forward"):
+        depthwise = bool(kernel.spec.get("depthwise"))
+        if kernel.spec.get("activation") != "any" or depthwise > (name == "depthwise"):
+            continue
+        for number, epilogue in enumerate(EPILOGUES):
+            factors = ({}, {"alpha": 0.5}, {"beta": -2.0})[number % 3]
+            problem = ConvProblem("forward", dtype=kernel.spec["dtype"], **SHAPES[name], **epilogue, **factors)
+            for whole in (True, False):
+                assert check(dispatcher(kernel.name), problem, number, whole) == kernel.name
 
 
 @pytest.mark.parametrize("direction", DIRECTIONS)
@@ -159,13 +194,12 @@ def test_a_gradient_of_no_images_is_zero() -> None:
 @pytest.mark.parametrize(
     ("fields", "reason"),
     [
-        ({"stride": 9, "filter": 3}, "stride"),
-        ({"filter": 3, "dilation": 130, "pad_left": 130}, "TMA"),
         ({"filter": 1, "dtype": "fp32"}, "fp32"),
+        ({"filter": 1, "n": 1 << 20}, "31 bits"),
     ],
 )
 def test_what_is_not_served_is_refused(fields: dict[str, Any], reason: str) -> None:
-    problem = ConvProblem("forward", 1, 64, 64, (300, 300), **{"dtype": "bf16", **fields})
+    problem = ConvProblem("forward", c=64, k=64, size=(300, 300), **{"n": 1, "dtype": "bf16", **fields})
     with pytest.raises(NoKernelError, match=reason):
         dispatcher().plan(problem)
 

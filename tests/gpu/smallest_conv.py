@@ -22,6 +22,8 @@ _CASES: tuple[dict[str, Any], ...] = (
     {"n": 1, "c": 64, "k": 72, "size": (6, 7), "filter": 1, "stride": 2},
     {"n": 2, "c": 64, "k": 64, "size": (5, 5), "filter": 1},
     {"n": 1, "c": 16, "k": 24, "size": (3, 5, 6), "filter": 3, "pad_left": 1},
+    {"n": 2, "c": 3, "k": 5, "size": (31, 20), "filter": 10, "stride": 10},
+    {"n": 1, "c": 8, "k": 12, "groups": 4, "size": (21, 19), "filter": 5, "stride": 9, "pad_left": 2},
 )
 _DEPTHWISE: tuple[dict[str, Any], ...] = (
     {"n": 2, "c": 40, "k": 40, "groups": 40, "size": (9, 10), "filter": 3, "pad_left": 1},
@@ -60,6 +62,8 @@ def main() -> None:
         dispatcher = Dispatcher([library], device="cuda:0", selection=kernel.name)
         spec = kernel.spec
         epilogue = {name: spec[name] for name in ("bias", "residual", "activation") if name in spec}
+        if epilogue.get("activation") == "any":
+            epilogue = {"bias": True, "residual": True, "activation": "gelu"}
         weight = {"split_k": 2} if spec["direction"] == "backward_weight" else {}
         for case in _DEPTHWISE if spec["depthwise"] else _CASES:
             run(dispatcher, ConvProblem(spec["direction"], dtype=spec["dtype"], **epilogue, **weight, **case))

@@ -4,9 +4,27 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
+import ml_dtypes
 import numpy as np
 
 Array = np.ndarray[Any, Any]
+
+DTYPES = {"fp32": np.float32, "fp16": np.float16, "bf16": ml_dtypes.bfloat16}
+# Of the largest result: rounding of the result, and sums in fp32.
+BOUNDS = {"fp32": 3e-6, "fp16": 6e-4, "bf16": 5e-3}
+
+
+def drawn(rng: np.random.Generator, shape: tuple[int, ...], dtype: str, offset: float = 0.0) -> Any:
+    """Normal numbers."""
+    return (rng.standard_normal(shape) + offset).astype(DTYPES[dtype])
+
+
+def off(found: Any, exact: Any, terms: Any = None) -> float:
+    """The largest error as a share of the largest number, or of the largest of its row's terms, which may cancel."""
+    wide = np.asarray(found).astype(np.float64)
+    assert np.isfinite(wide).all(), "an element was not written"
+    scale = np.abs(exact).max(initial=0) if terms is None else terms.max(-1, initial=0, keepdims=True)
+    return float((np.abs(wide - exact) / np.maximum(scale, 1e-30)).max(initial=0))
 
 
 class Statistics(NamedTuple):

@@ -1,28 +1,16 @@
 // Launches CPU kernels on operands that end exactly at the end of their allocation, from one and from several threads.
 //
 // Ones times ones is exact in every dtype here, so each result is known: m x n times K (below 256).
-#include <pthread.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/wait.h>
-#include <unistd.h>
 
+#include "driver.hpp"
 #include "kernelwright/gemm.h"
 
 extern "C" {
 extern const kw_kernel* const kernels_under_test[];
-kw_status kw_backend_check_device(int32_t device, char* reason, size_t bytes);
-kw_status kw_backend_set_num_threads(uint32_t threads);
 }
 
 namespace {
-
-void require(bool condition, const char* kernel, const char* what) {
-  if (condition) return;
-  fprintf(stderr, "%s: %s\n", kernel, what);
-  _exit(1);
-}
 
 struct format {
   size_t bytes;
@@ -151,7 +139,7 @@ void* planned(const kw_kernel* kernel, const kw_problem* problem, char* plan, ui
   return *bytes == 0 ? nullptr : aligned_alloc(256, *bytes);  // sizes are multiples of 256
 }
 
-void run(const kw_kernel* kernel, int64_t m, int64_t n, int64_t k, int64_t pad, double beta) {
+void run_one(const kw_kernel* kernel, int64_t m, int64_t n, int64_t k, int64_t pad, double beta) {
   const kw_gemm_problem p = problem_for(*static_cast<const kw_gemm_traits*>(kernel->traits), m, n, k, pad, beta);
   alignas(64) char plan[1024];
   const operands o = make_operands(kernel, p);
@@ -162,15 +150,15 @@ void run(const kw_kernel* kernel, int64_t m, int64_t n, int64_t k, int64_t pad, 
   args.c = beta != 0 ? o.d : nullptr;
   args.d = o.d;
   for (const void*& each : args.multi_d) each = o.row;
-  kw_launch where = {sizeof(where), 0, nullptr, nullptr, 0};
-  where.workspace = planned(kernel, &p.base, plan, &where.workspace_bytes);
-  require(kernel->launch(kernel, plan, &where, &args) == KW_OK, kernel->name, "launch failed");
+  kw_cpu_launch where = {{sizeof(where), 0, nullptr, nullptr, 0}, &kernelwright::process_threads()};
+  where.base.workspace = planned(kernel, &p.base, plan, &where.base.workspace_bytes);
+  require(kernel->launch(kernel, plan, &where.base, &args) == KW_OK, kernel->name, "launch failed");
   check(kernel, p, o.d);
-  where.device = 1;
+  where.base.device = 1;
   const bool empty = p.m == 0 || p.n == 0;
-  require(empty || kernel->launch(kernel, plan, &where, &args) != KW_OK, kernel->name, "device 1 was not refused");
+  require(empty || kernel->launch(kernel, plan, &where.base, &args) != KW_OK, kernel->name, "device 1 was not refused");
   free_operands(o);
-  free(where.workspace);
+  free(where.base.workspace);
 }
 
 // The problem and three smaller ones.
@@ -206,14 +194,14 @@ void run_groups(const kw_kernel* kernel, int64_t m, int64_t n, int64_t k, int64_
                                            beta};
   alignas(64) char plan[1024];
   const kw_grouped_gemm_args args = {sizeof(args), 0, kGroups, groups, a, b, c, d};
-  kw_launch where = {sizeof(where), 0, nullptr, nullptr, 0};
-  where.workspace = planned(kernel, &problem.base, plan, &where.workspace_bytes);
-  require(kernel->launch(kernel, plan, &where, &args) == KW_OK, kernel->name, "launch failed");
+  kw_cpu_launch where = {{sizeof(where), 0, nullptr, nullptr, 0}, &kernelwright::process_threads()};
+  where.base.workspace = planned(kernel, &problem.base, plan, &where.base.workspace_bytes);
+  require(kernel->launch(kernel, plan, &where.base, &args) == KW_OK, kernel->name, "launch failed");
   for (int64_t i = 0; i < kGroups; ++i) {
     check(kernel, each[i], o[i].d);
     free_operands(o[i]);
   }
-  free(where.workspace);
+  free(where.base.workspace);
 }
 
 void run_all(const kw_kernel* kernel) {
@@ -221,14 +209,14 @@ void run_all(const kw_kernel* kernel) {
                               {14, 32, 32},   {1, 200, 9}, {90, 1, 33}, {29, 97, 65}, {61, 99, 17},
                               {150, 201, 97}, {2, 70, 40}, {70, 3, 40}, {4, 41, 130}, {37, 4, 66}};
   for (const auto& size : sizes) {
-    (kernel->op == KW_OP_GROUPED_GEMM ? run_groups : run)(kernel, size[0], size[1], size[2], 0, 0);
-    (kernel->op == KW_OP_GROUPED_GEMM ? run_groups : run)(kernel, size[0], size[1], size[2], 3, 2);
+    (kernel->op == KW_OP_GROUPED_GEMM ? run_groups : run_one)(kernel, size[0], size[1], size[2], 0, 0);
+    (kernel->op == KW_OP_GROUPED_GEMM ? run_groups : run_one)(kernel, size[0], size[1], size[2], 3, 2);
   }
 }
 
 void* run_in_thread(void* kernel) {
   const kw_kernel* const k = static_cast<const kw_kernel*>(kernel);
-  for (int i = 0; i < 3; ++i) (k->op == KW_OP_GROUPED_GEMM ? run_groups : run)(k, 150, 201, 97, 1, 1);
+  for (int i = 0; i < 3; ++i) (k->op == KW_OP_GROUPED_GEMM ? run_groups : run_one)(k, 150, 201, 97, 1, 1);
   return nullptr;
 }
 

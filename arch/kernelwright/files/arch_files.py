@@ -124,8 +124,14 @@ def of_kind(kind: str) -> Iterator[DeviceFacts]:
 
 
 def shipped_with(operation: str) -> tuple[str, ...]:
-    """The architectures that ship and have kernels of an operation, sorted."""
-    return tuple(one.name for one in _facts_of("") if operation in one.operations)
+    """The architectures that ship and have kernels of an operation, sorted.
+
+    An operation that no file mentions needs no limits of an architecture: its kernels are for processors.
+    """
+    shipped = tuple(_facts_of(""))
+    return tuple(one.name for one in shipped if operation in one.operations) or tuple(
+        one.name for one in shipped if one.kind == "cpu"
+    )
 
 
 def simulated() -> tuple[DeviceFacts, ...]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import difflib
-import re
 from collections.abc import Iterable
 
 
@@ -11,9 +10,3 @@ def closest(text: object, allowed: Iterable[str]) -> str:
     """`` (did you mean …?)`` with the entry of ``allowed`` that is closest to ``text``; "" if none is close."""
     close = difflib.get_close_matches(text, list(allowed), n=1, cutoff=0.6) if isinstance(text, str) else []
     return f" (did you mean {close[0]!r}?)" if close else ""
-
-
-def identifier(text: str) -> str:
-    """A C identifier that is close to ``text``: ``my-lib 2`` becomes ``my_lib_2``; "" where nothing is left."""
-    words = re.sub(r"\W+", "_", text, flags=re.ASCII).strip("_")
-    return f"_{words}" if words[:1].isdigit() else words

@@ -46,4 +46,6 @@ def values(given: ctypes.Structure, struct: Struct) -> dict[str, Any]:
 def _value(value: Any, enum: type[Word] | None) -> Any:
     if enum is not None:
         return enum.names[value]
+    if isinstance(value, ctypes.Structure):
+        return tuple(getattr(value, name) for name, *_ in value._fields_)
     return tuple(value) if isinstance(value, ctypes.Array) else value

@@ -37,6 +37,7 @@ from kernelwright.dispatch.operations.gemm import GemmProblem, GroupedGemmProble
 from kernelwright.dispatch.operations.gemm.operand import Operand, ShuffledB, operand
 from kernelwright.dispatch.recording.recorder import Recording, record
 from kernelwright.dispatch.recording.trace import merge_traces
+from kernelwright.dispatch.threads import Threads, threads_in_use, use_threads
 
 __all__ = [
     "AbiMismatchError",
@@ -83,10 +84,13 @@ __all__ = [
     "ShuffledB",
     "Stage",
     "StageExplanation",
+    "Threads",
     "TraceError",
     "dtypes",
     "merge_traces",
     "operand",
     "record",
+    "threads_in_use",
     "trim",
+    "use_threads",
 ]

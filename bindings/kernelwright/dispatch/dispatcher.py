@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
-from typing import Any
+from collections.abc import Iterable, Sequence
+from typing import Any, Protocol, overload
 
 from kernelwright.dispatch.arrays.trials import try_torch
 from kernelwright.dispatch.core import simulated
@@ -20,8 +20,16 @@ from kernelwright.dispatch.loading.heuristic import Heuristic
 from kernelwright.dispatch.loading.library import KernelLibrary
 from kernelwright.dispatch.operation_methods import OperationMethods
 from kernelwright.dispatch.recording.recorder import record_if_asked
+from kernelwright.problems.literals import Activation, DOp
 
 Library = KernelLibrary | str | os.PathLike[str]
+
+
+class Fallback(Protocol):
+    """What a dispatcher asks for kernels that its libraries lack."""
+
+    def library_for(self, problem: Any) -> KernelLibrary:
+        """A library with a kernel that serves a problem. NoKernelError where there is none."""
 
 
 class Dispatcher(OperationMethods):
@@ -34,6 +42,9 @@ class Dispatcher(OperationMethods):
         name), the name or identity of one kernel (plans of several stages then have the fastest predicted kernels in
         the others), or a function that maps a problem and its candidates (a sequence of :class:`Candidate`) to one
         score each; the lowest score wins; or a :class:`Heuristic`, a learned model.
+    :param fallback: what makes a library for a problem that no kernel serves, such as a
+        :class:`kernelwright.jit.Registry` of the same device, which compiles it and says so in a line on stderr. The
+        library then stays in this dispatcher.
     :raises ArchMismatchError: for a library of another kind or architecture than the device.
     :raises LibraryLoadError: for a library that the native dispatcher refuses, such as one with a kernel that has the
         name of another library's and another identity.
@@ -53,6 +64,8 @@ class Dispatcher(OperationMethods):
         libraries: Iterable[Library] | Library,
         device: Device | str = "cpu",
         selection: str | Score | Heuristic = "auto",
+        *,
+        fallback: Fallback | None = None,
     ) -> None:
         """Load libraries given as paths and register every kernel."""
         try_torch()
@@ -69,7 +82,17 @@ class Dispatcher(OperationMethods):
         record_if_asked()
         self._core = NativeDispatcher(self.device, kernels, [library.descriptor for library in self.libraries])
         self._core.select_by(selection)
+        self._fallback = fallback
+        if fallback is not None:
+            self._core.ask_for_more(self._add_for)
         self._begin()
+
+    def _add_for(self, problem: Problem) -> None:
+        assert self._fallback is not None
+        library = self._fallback.library_for(problem)
+        _check_kind(library, self.device)
+        self._core.add({kernel.identity: kernel for kernel in library.kernels}, library.descriptor)
+        self.libraries = (*self.libraries, library)
 
     def __repr__(self) -> str:
         """Device, libraries and how many kernels they have together."""
@@ -136,8 +159,35 @@ class Dispatcher(OperationMethods):
         """
         self._core.keep(problem, plan)
 
-    def explain(self, problem: Problem) -> Explanation:
-        """Every kernel with its score, or with the reason why it cannot be used. Never raises NoKernelError."""
+    @overload
+    def explain(self, problem: Problem, /) -> Explanation: ...
+    @overload
+    def explain(
+        self,
+        a: Any,
+        b: Any,
+        c: Any = None,
+        out: Any = None,
+        /,
+        *,
+        ds: Sequence[Any] = (),
+        bias: Any = None,
+        d_op: DOp = "add",
+        activation: Activation = "none",
+        alpha: float = 1.0,
+        beta: float = 0.0,
+        layout: str | None = None,
+        split_k: int = 0,
+    ) -> Explanation: ...
+    def explain(self, problem: Any, b: Any = None, *more: Any, **options: Any) -> Explanation:
+        """Every kernel with its score, or with the reason why it cannot be used. Never raises NoKernelError.
+
+        Given arrays instead of a problem, it explains what :meth:`gemm` does with them and the same options.
+        """
+        if b is not None:
+            problem = self.gemm_problem(problem, b, *more, **options)
+        elif options:
+            raise TypeError(f"explain got a problem and {', '.join(options)}; allowed: beside arrays a and b")
         simulated_on = self.device.name if self.device.simulated else None
         short = {identity: kernel.short for identity, kernel in self._core.kernels.items()}
         return Explanation.parse(problem, self._core.explain(problem), simulated_on, short)

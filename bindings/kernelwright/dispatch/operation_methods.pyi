@@ -3,10 +3,9 @@ from typing import Any, overload
 
 from kernelwright.dispatch.core.operation import Problem
 from kernelwright.dispatch.core.plan import OperationPlan
-from kernelwright.dispatch.operations.attention.append_problem import AppendProblem
 from kernelwright.dispatch.operations.attention.methods import AttentionMethods
 from kernelwright.dispatch.operations.attention.plan import AppendPlan, AttentionPlan
-from kernelwright.dispatch.operations.attention.problem import AttentionProblem
+from kernelwright.dispatch.operations.attention.problem import AppendProblem, AttentionProblem
 from kernelwright.dispatch.operations.convolution.methods import ConvMethods
 from kernelwright.dispatch.operations.convolution.plan import ConvPlan
 from kernelwright.dispatch.operations.gemm.methods import GemmMethods

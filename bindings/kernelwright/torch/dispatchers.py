@@ -7,6 +7,7 @@ from collections.abc import Callable
 import torch  # pants: no-infer-dep
 from kernelwright.dispatch import Dispatcher, KernelwrightError
 from kernelwright.dispatch.arrays.trials import try_torch
+from kernelwright.dispatch.threads import look_again
 
 try_torch()  # here too: the dispatcher may have been made before torch was imported
 
@@ -42,6 +43,8 @@ def use(dispatcher: Dispatcher, name: str = "") -> None:
     :param dispatcher: its device says which tensors it serves; a simulated device serves tensors on the CPU.
     :param name: what the argument ``dispatcher`` of an operator asks for; by default the one that all others use.
     """
+    if dispatcher.device.memory == "cpu":
+        look_again()  # the dispatcher may have been made before torch, whose OpenMP workers its launches share
     _in_use[name, dispatcher.device.memory] = dispatcher
     _tell()
 

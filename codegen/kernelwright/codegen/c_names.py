@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import MISSING, dataclass, field, fields
 from enum import Enum
-from typing import Any
+from typing import Any, TypeVar
 
-from kernelwright.problems.fields import RECORDS, Said, Word
+from kernelwright.problems.fields import RECORDS, Member, Said, Struct, Word
+
+R = TypeVar("R")
 
 
 def data_class(*records: type[Any]) -> None:
@@ -21,6 +23,21 @@ def data_class(*records: type[Any]) -> None:
             else:
                 setattr(one, name, field(default=said.default, init=said.init))
         dataclass(frozen=True)(one)
+
+
+def record_of(kind: type[R], given: Mapping[str, Any]) -> R:
+    """The record of a problem that rules read, out of the words, numbers and tuples of its class by names of C."""
+    described = RECORDS[kind].members
+    names = [one.name for one in fields(kind) if one.init]  # type: ignore[arg-type]
+    return kind(**{name: _typed(described[name], given[name]) if name in described else given[name] for name in names})
+
+
+def _typed(member: Member, value: Any) -> Any:
+    if member.enum is not None:
+        return member.enum(value)
+    if isinstance(member.field.type, Struct):
+        return next(one for one, struct in RECORDS.items() if struct is member.field.type)(*value)
+    return value
 
 
 def expression(value: object) -> str:

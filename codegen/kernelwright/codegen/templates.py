@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import importlib.resources
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -12,6 +13,12 @@ from kernelwright.codegen.c_text import FILTERS, CText, UnprintableError, printe
 
 if TYPE_CHECKING:
     import jinja2
+
+
+# A comment is `// …` or `/* … */` without a variable; /*tile=*/, without a space, is the name of an argument.
+_COMMENT = r"(?://(?:(?!\{[{%]|[%}]\}).)*$|/\* (?:(?!\{[{%]|[%}]\}|\*/).)*\*/)"
+_COMMENT_LINE = re.compile(rf"^[ \t]*{_COMMENT}[ \t]*\n", re.MULTILINE)
+_COMMENT_BEHIND = re.compile(rf'^((?:[^"\n]|"(?:[^"\\\n]|\\.)*")*?\S)[ \t]+{_COMMENT}[ \t]*$', re.MULTILINE)
 
 
 @dataclass(frozen=True)
@@ -24,8 +31,14 @@ class Template:
 
 @functools.cache
 def read_template(package: str, path: str) -> Template:
-    """The template at ``path`` below a package's folder."""
-    return Template(path, importlib.resources.files(package).joinpath(*path.split("/")).read_text("utf-8"))
+    """The template at ``path`` below a package's folder, without the comments of whoever wrote it."""
+    text = importlib.resources.files(package).joinpath(*path.split("/")).read_text("utf-8")
+    return Template(path, without_comments(text))
+
+
+def without_comments(text: str) -> str:
+    """A template of C or C++ as what it renders is compiled and cached: an edited comment compiles nothing anew."""
+    return _COMMENT_BEHIND.sub(r"\1", _COMMENT_LINE.sub("", text))
 
 
 def render_template(template: Template, variables: Mapping[str, object]) -> str:

@@ -23,7 +23,7 @@ from kernelwright.codegen.heuristics.testing.random_model import random_content
 from kernelwright.codegen.operation import operation
 from kernelwright.codegen.planning.compile_plan import kernel_actions, render_table
 from kernelwright.codegen.selecting.sets import expand_set
-from kernelwright.codegen.templates import Template, render_template
+from kernelwright.codegen.templates import Template, render_template, without_comments
 from kernelwright.codegen.testing.hostile import HOSTILE, MARK
 
 ROOT = Path(codegen.__file__).parent
@@ -212,3 +212,30 @@ def test_sources_are_rendered_by_templates_alone() -> None:
     allowed = {"render.py", "models.py", "heuristic.py", "compile_plan.py", "ck_tile.py", "actions.py"}
     made = {path.name for path in ROOT.rglob("*.py") if "RenderedFile(" in path.read_text("utf-8")}
     assert {name for name in made if not name.endswith("_test.py")} <= allowed
+
+
+@pytest.mark.parametrize(
+    ("text", "kept"),
+    [
+        ("// why\nint a;\n", "int a;\n"),
+        ("  /* why */\nint a;\n", "int a;\n"),
+        ('int a;  // why, in "words"\n', "int a;\n"),
+        ("int a; /* why */\nint b;\n", "int a;\nint b;\n"),
+        ("#ifndef X  // why\n", "#ifndef X\n"),
+        ("}  // namespace\n}  // namespace a\n", "}\n}\n"),
+        ('a = "http://x";\n', 'a = "http://x";\n'),
+        ('a = "x // y" + b;  // why\n', 'a = "x // y" + b;\n'),
+        ("// {{ name }} for {{ arch }}.\nint a;\n", "// {{ name }} for {{ arch }}.\nint a;\n"),
+        ("f(/*tile*/ 1, /*warp tile=*/2)\n", "f(/*tile*/ 1, /*warp tile=*/2)\n"),
+        ("{% if a // b %}\n", "{% if a // b %}\n"),
+    ],
+)
+def test_comments_of_a_template_are_not_rendered(text: str, kept: str) -> None:
+    assert without_comments(text) == kept
+
+
+def test_an_edited_comment_of_any_template_renders_the_same() -> None:
+    for path in FILES:
+        text = path.read_text("utf-8")
+        commented = "// of today\n/* and of tomorrow */\n" + text.replace(";\n", ";  // an end\n")
+        assert without_comments(commented) == without_comments(text), path

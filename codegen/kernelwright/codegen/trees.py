@@ -155,6 +155,13 @@ def include_folder(tree: str) -> str:
     return mount(tree) if tree.endswith(_LAUNCHER) else f"{mount(tree)}/include"
 
 
+def launcher_files(backend: str, operation: str, *names: str) -> dict[str, str]:
+    """Sources of the launchers of an operation, or ``common``: paths by what libraries call their objects."""
+    folder, prefix = _SOURCES[backend]
+    root = f"{mount(f'{prefix}_{operation}{_LAUNCHER}')}/launchers/{folder}/{operation}"
+    return {f"{operation}_{name}": f"{root}/{name}.cpp" for name in names}
+
+
 def tree_of(path: str) -> str:
     """The tree that a path such as ``__abi/include/kernelwright/abi.h`` lies in. ValueError for a path in none."""
     top = path.partition("/")[0]

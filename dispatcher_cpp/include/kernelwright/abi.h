@@ -63,6 +63,26 @@ typedef struct kw_launch {
   uint64_t workspace_bytes;
 } kw_launch;
 
+/* One thread's part of a launch. */
+typedef void (*kw_part)(void* context, uint32_t index);
+
+/* Who runs the parts of a launch. run() calls part(context, index) on up to `threads` threads, on the calling one with
+ * index 0 or another, each with an index of its own below `threads`, and returns when all that began have ended. Threads
+ * that come late find nothing left to do, and some may never come: parts wait for work that was taken, not for threads. */
+typedef struct kw_parallel {
+  uint32_t struct_size;
+  uint32_t reserved;
+  void* pool; /* handed to run */
+  void (*run)(void* pool, uint32_t threads, kw_part part, void* context);
+} kw_parallel;
+
+/* A launch on processors that says whose threads it may use; the dispatcher makes one of a kw_launch. Kernels tell them
+ * apart by struct_size, and run on the calling thread alone where nobody is named. */
+typedef struct kw_cpu_launch {
+  kw_launch base;
+  const kw_parallel* parallel; /* null: none but the calling thread */
+} kw_cpu_launch;
+
 typedef struct kw_kernel kw_kernel;
 struct kw_kernel {
   uint32_t struct_size;

@@ -153,6 +153,21 @@ KW_EXPORT kw_status kw_dispatcher_set_selection(kw_dispatcher* dispatcher, const
 /* Threads of CPU launches, 0 = the affinity mask; for every CPU library of the dispatcher, process-wide. */
 KW_EXPORT kw_status kw_dispatcher_set_num_threads(kw_dispatcher* dispatcher, uint32_t threads);
 
+/* Whose threads run CPU launches, for the whole process. Threads of other libraries that spin for work, as OpenMP's do
+ * after each call of torch, slow down everybody else's; sharing them does not. */
+typedef enum kw_threads {
+  KW_THREADS_AUTO = 0,    /* an OpenMP runtime that is loaded when a CPU library is added, else the dispatcher's own */
+  KW_THREADS_OWN = 1,     /* started by the first launch that wants them */
+  KW_THREADS_OPENMP = 2,  /* of the loaded runtime (torch's, where there are several), within its own limits */
+  KW_THREADS_CALLBACK = 3 /* of the application */
+} kw_threads;
+/* parallel is copied, and read for KW_THREADS_CALLBACK alone; it is asked by one launch at a time, others run on their
+ * calling thread. A forked child starts with threads of its own where its parent used OpenMP's. KW_RUNTIME_MISSING:
+ * no OpenMP runtime is loaded. */
+KW_EXPORT kw_status kw_set_threads(uint32_t source, const kw_parallel* parallel);
+/* The source in use, never KW_THREADS_AUTO; *runtime (may be null) gets the path of the OpenMP runtime, else "". */
+KW_EXPORT uint32_t kw_threads_in_use(const char** runtime);
+
 /* JSON into buffer. *needed (may be null) gets the bytes including the terminating zero; KW_BUFFER_TOO_SMALL if more
  * than bytes, in which case buffer may be null. */
 /* Of each library the number of its kernels, and how many of them came with a library before (shared). */

@@ -33,8 +33,9 @@ static inline const char* kw_norm_op_name(uint32_t op) {
  *              h = (s - mean(s)) / sqrt(mean((s - mean(s))^2) + epsilon), of RMS norm with 0 for mean(s)
  *              y = h * weight + bias
  *
- *   quantised: scale = max |y| / 127 of int8, max |y| / 448 of fp8 (e4m3), one for each row; y / scale is rounded to
- *              nearest even. A row of zeros has scale 0. A row with a number that is not finite has scale NaN.
+ *   quantised: scale = max |y| / 127 of int8, max |y| / 448 of fp8 (e4m3; 240 where its format is FNUZ), one for each
+ *              row; y / scale is rounded to nearest even. A row of zeros has scale 0. A row with a number that is not
+ *              finite has scale NaN.
  *
  *   backward:  g = dy * weight, r = 1 / sqrt(mean(...) + epsilon) as above, of s
  *              dx = r * (g - mean(g) - h * mean(g * h)) + dsum, of RMS norm without mean(g)
@@ -82,7 +83,10 @@ typedef struct kw_norm_traits {
   uint32_t struct_size;
   uint32_t dtype_x; /* kw_dtype; the weights' type is this one or fp32 */
   uint32_t dtype_y; /* kw_dtype */
-  uint32_t unroll;  /* vectors that an iteration handles */
+  uint32_t unroll;  /* vectors that an iteration handles; on GPUs those that a thread keeps in registers */
+  uint32_t rows;    /* GPUs: rows of a workgroup; 1 on CPUs */
+  uint32_t threads; /* GPUs: threads of a row; 1 on CPUs */
+  uint32_t vector;  /* GPUs: elements that a thread reads at once; 0 on CPUs */
 } kw_norm_traits;
 
 #ifdef __cplusplus

@@ -4,6 +4,7 @@
 
 #include "kernelwright/dispatcher.h"
 #include "kernelwright/dispatcher/state.hpp"
+#include "kernelwright/dispatcher/threads/thread_pool.hpp"
 
 namespace kernelwright {
 namespace {
@@ -192,32 +193,40 @@ kw_status check_launch(const kw_plan& plan, const kw_launch* launch) {
               plan.device);
 }
 
-kw_status launch_stage(const kw_plan& plan, const Stage& stage, const kw_launch& launch, const void* args) {
+// The caller's launch, on threads that it names or on those of the process.
+kw_cpu_launch with_threads(const kw_launch& launch) {
+  const bool named = launch.struct_size >= sizeof(kw_cpu_launch);
+  kw_cpu_launch own = {launch, named ? reinterpret_cast<const kw_cpu_launch&>(launch).parallel : &process_threads()};
+  own.base.struct_size = sizeof own;
+  return own;
+}
+
+kw_status launch_stage(const kw_plan& plan, const Stage& stage, const kw_cpu_launch& launch, const void* args) {
   LibraryEntry* library = stage.entry->library;
   if (__builtin_expect(!library->device_checked.acquire(), 0)) {
     if (kw_status status = check_before_launch(plan, library)) return status;
   }
   const kw_kernel& kernel = *stage.entry->kernel;
-  const kw_status status = kernel.launch(&kernel, stage.storage, &launch, args);
+  const kw_status status = kernel.launch(&kernel, stage.storage, &launch.base, args);
   if (__builtin_expect(status == KW_OK, 1)) return KW_OK;
   return fail(status, "kernel %s: %s: %s", kernel.name, kw_status_name(status), library->library->last_error());
 }
 
 // One stage after the other: results in front of the workspace, behind them what the running kernel asked for.
-kw_status launch_stages(const kw_plan& plan, const kw_launch& launch, const void* args) {
-  char* const workspace = static_cast<char*>(launch.workspace);
+kw_status launch_stages(const kw_plan& plan, const kw_cpu_launch& launch, const void* args) {
+  char* const workspace = static_cast<char*>(launch.base.workspace);
   void* scratch[kMaxStages] = {};
   const kw_problem* planned[kMaxStages] = {};
   for (uint32_t i = 0; i < plan.stage_count; ++i) {
     planned[i] = plan.stages[i].problem;
     if (plan.stages[i].scratch_bytes != 0) scratch[i] = workspace + plan.stages[i].scratch_offset;
   }
-  kw_launch own = launch;
+  kw_cpu_launch own = launch;
   for (uint32_t i = 0; i < plan.stage_count; ++i) {
     alignas(16) unsigned char stage_args[kMaxArgsBytes];
     const uint64_t bytes = plan.stages[i].workspace_bytes;
-    own.workspace = bytes == 0 ? nullptr : workspace + plan.scratch_bytes;
-    own.workspace_bytes = bytes;
+    own.base.workspace = bytes == 0 ? nullptr : workspace + plan.scratch_bytes;
+    own.base.workspace_bytes = bytes;
     plan.operation->stage_args(*plan.problem, i, planned, args, scratch, stage_args);
     if (kw_status status = launch_stage(plan, plan.stages[i], own, stage_args)) return status;
   }
@@ -350,8 +359,9 @@ kw_status kw_plan_launch(const kw_plan* plan, const kw_launch* launch, const voi
     if (kw_status status = check_workspace(*launch, plan->workspace_bytes)) return status;
   }
   if (kw_status status = check_operands(*plan, args, launch->workspace, plan->workspace_bytes)) return status;
-  if (__builtin_expect(plan->operation->stage != nullptr, 0)) return launch_stages(*plan, *launch, args);
-  return launch_stage(*plan, plan->stages[0], *launch, args);
+  const kw_cpu_launch own = with_threads(*launch);
+  if (__builtin_expect(plan->operation->stage != nullptr, 0)) return launch_stages(*plan, own, args);
+  return launch_stage(*plan, plan->stages[0], own, args);
 }
 
 kw_status kw_dispatcher_run(kw_dispatcher* dispatcher, const kw_problem* problem, const kw_launch* launch,

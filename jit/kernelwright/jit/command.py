@@ -106,7 +106,9 @@ def parser() -> argparse.ArgumentParser:
         "--timeout", type=float, default=TIMEOUT_S, metavar="S", help="of each command (default: %(default)g seconds)"
     )
     made.add_argument("--retry-failed", action="store_true", help="run commands again that failed before")
-    made.add_argument("--progress", action="store_true", default=None, help="show it, also where is no terminal")
+    made.add_argument(
+        "--progress", action=argparse.BooleanOptionalAction, default=None, help="show it on stderr, or do not"
+    )
     made.add_argument("--json", action="store_true", help="print one JSON object")
     return made
 

@@ -17,7 +17,7 @@ pytestmark = pytest.mark.skipif("KERNELWRIGHT_TREES" not in os.environ, reason="
 
 SPEC = {"op": "gemm", "dtype": "fp32", "layout": "rrr", "tile": [12, 48, 32], "warp_tile": [6, 16, 1]}
 KERNEL, LINK = "Compile gemm_fp32", "Link"
-OWN, SHARED = (f"Compile the CPU {name}" for name in ("launcher", "library"))
+OWN, SHARED = (f"Compile the CPU {name}" for name in ("gemm_launch", "common_library"))
 
 
 class Sources:
@@ -53,8 +53,8 @@ def sources(tmp_path_factory: pytest.TempPathFactory) -> Sources:
 @pytest.mark.parametrize(
     ("path", "expected"),
     [
-        ("launchers/cpu/gemm/launcher.cpp", {OWN}),
-        ("launchers/cpu/common/thread_pool.hpp", {OWN, SHARED}),
+        ("launchers/cpu/gemm/launch.cpp", {OWN}),
+        ("launchers/cpu/common/threads.hpp", {OWN, SHARED}),
         ("include/kernelwright/cpu/gemm/micro/pack.hpp", {OWN, KERNEL}),
         ("include/kernelwright/dispatcher.h", set()),
     ],

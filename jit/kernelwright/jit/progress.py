@@ -4,25 +4,30 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, TextIO
 
 from kernelwright.codegen.actions import Action
 from kernelwright.codegen.building.execute import ActionError, Watcher
 
+_SECONDS_BETWEEN_LINES = 1.0
+
 
 @contextmanager
 def display(title: str, wanted: bool | None, stream: TextIO | None = None) -> Iterator[Watcher]:
-    """A watcher that shows a run under ``title``; None: if ``stream`` (stderr) is a terminal.
+    """A watcher that shows a run under ``title`` on ``stream`` (stderr), unless ``wanted`` is False.
+
+    Lines are at most one a second; with True each command is one.
 
     The bar needs the package rich, which takes colours away where ``NO_COLOR`` is set; without it there are lines.
     """
     out = stream if stream is not None else sys.stderr
-    if wanted is False or (wanted is None and not out.isatty()):
+    if wanted is False:
         yield Watcher()
         return
-    shown = _bar(title, out) if out.isatty() else Lines(title, out)
+    between = 0.0 if wanted else _SECONDS_BETWEEN_LINES
+    shown = _bar(title, out, between) if out.isatty() else Lines(title, out, between)
     try:
         yield shown
     finally:
@@ -30,16 +35,23 @@ def display(title: str, wanted: bool | None, stream: TextIO | None = None) -> It
 
 
 class Lines(Watcher):
-    """One line when the first command starts, one for each that ends or fails, one at the end."""
+    """One line when the first command starts, one for those that end every ``between`` seconds, one at the end.
 
-    def __init__(self, title: str, stream: TextIO) -> None:
+    A failure is always a line.
+    """
+
+    def __init__(
+        self, title: str, stream: TextIO, between: float = 0.0, clock: Callable[[], float] = time.monotonic
+    ) -> None:
         self.title = title
         self.stream = stream
         self.actions = 0
         self.done = 0
         self.made: set[Action] = set()
         self.seconds: Mapping[Action, float] = {}
-        self.begin = time.monotonic()
+        self.between = between
+        self.clock = clock
+        self.begin = self.shown = clock()
 
     def planned(self, actions: Sequence[Action], seconds: Mapping[Action, float]) -> None:
         """Remember what there is to do."""
@@ -55,7 +67,7 @@ class Lines(Watcher):
     def ended(self, action: Action, cached: bool) -> None:
         """Show that it is done."""
         self.done += 1
-        if not cached:
+        if not cached and self.clock() - self.shown >= self.between:
             self._say(f"[{self.done}/{self.actions}] {action.description}")
 
     def failed(self, error: ActionError) -> None:
@@ -70,10 +82,11 @@ class Lines(Watcher):
     def close(self) -> None:
         """Say how long it took, if anything was made."""
         if self.made:
-            elapsed = time.monotonic() - self.begin
+            elapsed = self.clock() - self.begin
             self._say(f"{self.title}: {len(self.made)} of {self.actions} steps run in {elapsed:.1f} s")
 
     def _say(self, line: str) -> None:
+        self.shown = self.clock()
         print(line, file=self.stream, flush=True)
 
 
@@ -133,12 +146,12 @@ class Bar(Watcher):
         self.progress.update(self.task, advance=advance, running=running, refresh=True)
 
 
-def _bar(title: str, stream: TextIO) -> Lines | Bar:
+def _bar(title: str, stream: TextIO, between: float) -> Lines | Bar:
     try:
         from rich.console import Console
         from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
     except ModuleNotFoundError:
-        return Lines(title, stream)
+        return Lines(title, stream, between)
     columns = (
         TextColumn("{task.description}"),
         BarColumn(bar_width=24),

@@ -27,17 +27,30 @@ def play(watcher: Watcher, actions: Sequence[Action] = ACTIONS) -> None:
     watcher.failed(ActionError(three, "failed with exit code 1", "error: no"))
 
 
-def test_lines_where_there_is_no_terminal() -> None:
+@pytest.mark.parametrize(("wanted", "ends"), [(None, []), (True, ["[2/3] Compile two"])])
+def test_lines_where_there_is_no_terminal(wanted: bool | None, ends: list[str]) -> None:
     stream = io.StringIO()
-    with display("jit for gfx942", True, stream) as watcher:
+    with display("jit for gfx942", wanted, stream) as watcher:
         play(watcher)
     first, *middle, last = stream.getvalue().splitlines()
     assert first == "building jit for gfx942: 3 steps, at most 12 processor seconds"
-    assert middle == ["[2/3] Compile two", "[3/3] Compile three: failed with exit code 1"]
+    assert middle == [*ends, "[3/3] Compile three: failed with exit code 1"]
     assert last.startswith("jit for gfx942: 2 of 3 steps run in ")
 
 
-@pytest.mark.parametrize(("wanted", "stream"), [(None, io.StringIO()), (False, io.StringIO()), (False, Terminal())])
+def test_commands_that_end_are_at_most_one_line_a_second() -> None:
+    stream, seconds = io.StringIO(), iter([0.0, *(n / 4 for n in range(1000))])
+    actions = [Action(str(n), f"Compile {n}", ("true",), (), (str(n),), seconds=4) for n in range(40)]
+    watcher = Lines("jit", stream, 1.0, lambda: next(seconds))
+    watcher.planned(actions, dict.fromkeys(actions, 4.0))
+    for action in actions:
+        watcher.started(action)
+        watcher.ended(action, False)
+    shown = [line for line in stream.getvalue().splitlines() if line.startswith("[")]
+    assert 5 < len(shown) < 14 and shown[-1].startswith("[")
+
+
+@pytest.mark.parametrize(("wanted", "stream"), [(False, io.StringIO()), (False, Terminal())])
 def test_nothing_unless_wanted(wanted: bool | None, stream: io.StringIO) -> None:
     with display("jit", wanted, stream) as watcher:
         play(watcher)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -20,8 +21,9 @@ from kernelwright.codegen.planning.compile_plan import compile_plan
 from kernelwright.codegen.resources.limits import Limits, strictest
 from kernelwright.codegen.selecting.selection import Selection, load_archs, select
 from kernelwright.codegen.violations import SpecError
-from kernelwright.dispatch import Device, Dispatcher, KernelLibrary
+from kernelwright.dispatch import Device, Dispatcher, KernelLibrary, NoKernelError
 from kernelwright.dispatch.core.operation import Problem
+from kernelwright.dispatch.core.refusal import shortest
 from kernelwright.dispatch.recording.trace import VERSION, entry
 from kernelwright.jit.errors import BuildFailedError, JitDisabledError, ToolchainError
 from kernelwright.jit.libraries import LibraryCache, library_key
@@ -126,10 +128,10 @@ class Registry:
         """A library of all kernels, out of the cache or compiled: at most ``max_workers`` commands at once.
 
         The longest road to the end starts first; as many commands run at once as fit into ``memory_mb`` (unless given:
-        what is free now), those of other builds with the same cache included. ``progress``: True shows it on stderr,
-        False does not, None does if that is a terminal. A command that failed before fails again at once until
-        something that it reads changes, or with ``retry_failed``. One that takes longer than ``timeout_s`` seconds is
-        ended with all that it started.
+        what is free now), those of other builds with the same cache included. ``progress``: False shows none on stderr;
+        where that is no terminal, None shows a line a second, True one for each command. A command that failed before
+        fails again at once until something that it reads changes, or with ``retry_failed``. One that takes longer than
+        ``timeout_s`` seconds is ended with all that it started.
 
         Raises SpecError for an empty registry, UntrustedCacheError, UnusableCacheError for a cache that is no folder or
         that is read-only and lacks a kernel, JitDisabledError, ToolchainError, BuildFailedError
@@ -167,6 +169,20 @@ class Registry:
     ) -> Dispatcher:
         """A dispatcher on the device with all kernels and those of ``libraries``; ``build``: see :meth:`build`."""
         return Dispatcher([*libraries, self.build(**build)], self.device, selection)
+
+    def library_for(self, problem: Problem) -> KernelLibrary:
+        """A library with the kernel that :meth:`add_problems` adds for a problem; a line on stderr says so.
+
+        ``Dispatcher(…, fallback=registry)`` calls it. NoKernelError where no candidate serves the problem; otherwise
+        raises what :meth:`build` raises.
+        """
+        try:
+            added = self.add_problems([problem])
+        except SpecError as error:
+            raise NoKernelError(str(error)) from None
+        names = ", ".join(kernel.name for kernel in added)
+        print(f"kernelwright: no loaded kernel serves {shortest(problem)}; compiling {names}", file=sys.stderr)
+        return self.build()
 
     def select(self, problem: Problem, selection: Any = "analytic", **build: Any) -> Kernel:
         """The kernel of this registry that a problem of any operation would run with; NoKernelError says why none does.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
@@ -16,7 +17,7 @@ from kernelwright.codegen.interface.exit_codes import EXIT_FAILED
 from kernelwright.codegen.operations.gemm.spec import gemm_spec
 from kernelwright.codegen.resources.limits import LimitError
 from kernelwright.codegen.violations import SpecError
-from kernelwright.dispatch import Device, KernelLibrary, KernelwrightError
+from kernelwright.dispatch import Device, Dispatcher, GemmProblem, KernelLibrary, KernelwrightError, NoKernelError
 from kernelwright.dispatch.tools.store_check import Found, check_folders
 from kernelwright.jit import BuildFailedError, JitDisabledError, Registry, ToolchainError, command
 
@@ -214,3 +215,29 @@ def test_a_dispatcher_computes(cache: Path) -> None:
         pytest.skip("libkernelwright.so is not packaged here")
     a, b = np.arange(35, dtype=np.float32).reshape(5, 7), np.arange(21, dtype=np.float32).reshape(7, 3)
     assert (dispatcher.gemm(a, b) == a @ b).all()
+
+
+def test_a_dispatcher_compiles_what_its_libraries_lack(cache: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    try:
+        loaded = registry(cache).build()
+        dispatcher = Dispatcher(loaded, CPU, fallback=Registry(CPU, name="more", cache=cache))
+    except KernelwrightError as error:
+        if "KERNELWRIGHT_LIBRARY" not in str(error):
+            raise
+        pytest.skip("libkernelwright.so is not packaged here")
+    capsys.readouterr()
+    a, b = np.arange(35, dtype=np.float32).reshape(5, 7), np.arange(21, dtype=np.float32).reshape(7, 3)
+    assert (dispatcher.gemm(a, b) == a @ b).all() and capsys.readouterr().err == ""
+    with ThreadPoolExecutor(4) as threads:
+        results = list(threads.map(lambda _: dispatcher.gemm(a, b, activation="relu"), range(8)))
+    assert all((result == a @ b).all() for result in results)
+    said = [line for line in capsys.readouterr().err.splitlines() if line.startswith("kernelwright: ")]
+    assert len(said) == 1 and "serves GemmProblem(m=5, n=3, k=7" in said[0]
+    assert "; compiling gemm_fp32_rrr" in said[0]
+    assert [library.name for library in dispatcher.libraries] == ["jit", "more"]
+    many, others = np.ones((2, 3, 5, 7), np.float32), np.ones((2, 3, 7, 4), np.float32)
+    assert (dispatcher.gemm(many, others) == many @ others).all()
+    assert (dispatcher.gemm(a, b) == a @ b).all()
+    with pytest.raises(NoKernelError) as refused:
+        dispatcher.plan(GemmProblem(m=5, n=3, k=7, dtype_a="fp8", dtype_b="fp8", dtype_c="fp8", layout="rrr"))
+    assert any(line.startswith("fallback: ") for line in refused.value.advice)

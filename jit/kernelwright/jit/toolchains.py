@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from importlib import metadata
 from pathlib import Path
@@ -83,6 +83,34 @@ def find_trees(
     if problems:
         raise ToolchainError("\n".join(problems))
     return Trees(roots, stamps)
+
+
+class InstalledTrees(Mapping[str, Path]):
+    """The same folders for the local executor, each looked for when it is asked for: SpecError if it is nowhere."""
+
+    def __init__(self, find: Find = metadata.distribution) -> None:
+        self._named = _named(None)
+        self._find = find
+
+    def __getitem__(self, name: str) -> Path:
+        if name in self._named:
+            return self._named[name]
+        try:
+            return _own_sources() if _is_own(name) else _out_of_wheels(name, self._find)[0]
+        except ToolchainError as error:
+            raise SpecError(f"{error}; or name its folder in a file of --trees") from None
+
+    def __iter__(self) -> Iterator[str]:
+        """Those that are there."""
+        for name in {**self._named, **_WHEELS, **dict.fromkeys(_own())}:
+            try:
+                self[name]
+            except SpecError:
+                continue
+            yield name
+
+    def __len__(self) -> int:
+        return len(list(iter(self)))
 
 
 def own_digest(name: str, given: Mapping[str, Path] | None = None) -> str:

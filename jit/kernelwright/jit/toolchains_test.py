@@ -10,8 +10,9 @@ from pathlib import Path
 import pytest
 
 from kernelwright.codegen.trees import all_trees
+from kernelwright.codegen.violations import SpecError
 from kernelwright.jit.errors import ToolchainError
-from kernelwright.jit.toolchains import _MADE, _WHEELS, find_trees, own_digest
+from kernelwright.jit.toolchains import _MADE, _WHEELS, InstalledTrees, find_trees, own_digest
 
 ROOT = Path(__file__).resolve().parents[3]
 
@@ -31,6 +32,19 @@ def wheelhouse(folder: Path, wheels: dict[str, str]) -> object:
         raise metadata.PackageNotFoundError(name)
 
     return find
+
+
+def test_the_command_line_finds_the_same_folders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("KERNELWRIGHT_TREES", raising=False)
+    (zig,) = _WHEELS["zig"][1].items()
+    found = InstalledTrees(wheelhouse(tmp_path, dict([zig])))  # type: ignore[arg-type]
+    assert found["zig"] == tmp_path.resolve() and "zig" in list(found)
+    assert "cutlass" not in list(found) and len(found) == len(list(found))
+    with pytest.raises(SpecError, match=r"nvidia-cutlass==\S+ is not installed; pip install .*; or name its folder"):
+        found["cutlass"]
+    (tmp_path / "trees.json").write_text(json.dumps({"cutlass": "/elsewhere"}))
+    monkeypatch.setenv("KERNELWRIGHT_TREES", str(tmp_path / "trees.json"))
+    assert InstalledTrees()["cutlass"] == Path("/elsewhere")
 
 
 def test_trees_are_found_in_installed_wheels(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 import os
 from pathlib import Path
 from typing import Any
@@ -18,6 +19,7 @@ from kernelwright.dispatch import ConvProblem, Dispatcher, KernelLibrary, NoKern
 
 _TILE = {"layout": "ndhwgc", "tile": [64, 64, 64], "wave": [1, 1, 1], "warp_tile": [64, 64, 16], "pipeline": "tma"}
 SPECS: tuple[dict[str, Any], ...] = (
+    {"direction": "forward", "dtype": "bf16", "scheduler": "pingpong", "activation": "any", **_TILE},
     {"direction": "backward_data", "dtype": "bf16", "scheduler": "pingpong", **_TILE},
     {"direction": "backward_weight", "dtype": "bf16", "scheduler": "pingpong", "two_stage": True, **_TILE},
     {"direction": "forward", "dtype": "bf16", "layout": "nhwgc", "depthwise": True},
@@ -61,15 +63,43 @@ def problem(direction: str = "backward_data", **fields: Any) -> ConvProblem:
 
 
 @pytest.mark.parametrize(
+    "fields",
+    [
+        {"c": 3, "k": 768, "size": (224, 224), "filter": 16, "stride": 16},
+        {"c": 3, "k": 1280, "size": (224, 224), "filter": 14, "stride": 14},
+        {"stride": 9},
+        {"size": (300, 300), "dilation": 140},
+        {"size": (40, 40, 40), "dilation": 17},
+        {"c": 64, "k": 64, "groups": 4, "stride": 16},
+    ],
+)
+@pytest.mark.parametrize("direction", ["forward", "backward_data", "backward_weight"])
+def test_images_that_tma_cannot_walk_through_are_copied(
+    dispatcher: Dispatcher, direction: str, fields: dict[str, Any]
+) -> None:
+    """What a launch needs is the copy: a line for each output, in fp32 for gradients, and packed weights."""
+    posed = problem(direction, **fields)
+    outputs, line = posed.n * math.prod(posed.out_size), posed.c * math.prod(posed.filter)
+    plan = dispatcher.plan(posed)
+    assert plan.workspace_bytes >= outputs * line * (4 if direction == "backward_data" else 2)
+    near = problem(direction, c=64, k=64, stride=2)
+    assert dispatcher.plan(near).workspace_bytes < near.n * math.prod(near.out_size) * 64 * 9 * 2
+
+
+@pytest.mark.parametrize("bias", [False, True])
+@pytest.mark.parametrize("residual", [False, True])
+@pytest.mark.parametrize("activation", ["none", "relu", "gelu", "fast_gelu", "silu", "sigmoid", "tanh"])
+def test_one_kernel_serves_every_epilogue(dispatcher: Dispatcher, bias: bool, residual: bool, activation: str) -> None:
+    posed = problem("forward", bias=bias, residual=residual, activation=activation)
+    assert dispatcher.plan(posed).kernel.spec["activation"] == "any"
+
+
+@pytest.mark.parametrize(
     ("posed", "reason"),
     [
-        (problem(stride=9), "stride along"),
-        (problem(size=(300, 300), dilation=140), "reach further than TMA"),
-        (problem(size=(40, 40, 40), filter=3, dilation=17), "3-dimensional"),
-        (problem("forward", c=24, k=24, groups=24, dilation=2), "without dilation"),
-        (problem("forward", c=24, k=24, groups=24, stride=3), "strides of 1 and 2"),
-        (problem("forward", c=25, k=25, groups=25), "16 bytes"),
-        (problem("forward"), "one channel in and out"),
+        (problem(n=1 << 22), "31 bits"),
+        (problem(stride=9, n=1 << 30), "31 bits|at most"),
+        (problem("forward", dtype="fp16"), "fp16"),
     ],
 )
 def test_what_a_kernel_cannot_do_is_refused_with_its_reason(
@@ -77,6 +107,21 @@ def test_what_a_kernel_cannot_do_is_refused_with_its_reason(
 ) -> None:
     with pytest.raises(NoKernelError, match=reason):
         dispatcher.plan(posed)
+
+
+@pytest.mark.parametrize(
+    ("posed", "reason"),
+    [
+        (problem("forward", c=24, k=24, groups=24, dilation=2), "without dilation"),
+        (problem("forward", c=24, k=24, groups=24, stride=3), "strides of 1 and 2"),
+        (problem("forward", c=25, k=25, groups=25), "16 bytes"),
+        (problem("forward"), "one channel in and out"),
+    ],
+)
+def test_what_a_depthwise_kernel_leaves_to_products(dispatcher: Dispatcher, posed: ConvProblem, reason: str) -> None:
+    assert not dispatcher.plan(posed).kernel.spec["depthwise"]
+    (stage,) = dispatcher.explain(posed).stages
+    assert any(reason in (kernel.reason or "") for kernel in stage.kernels)
 
 
 def test_depthwise_gradients_of_weights_have_a_kernel_of_their_own(dispatcher: Dispatcher) -> None:

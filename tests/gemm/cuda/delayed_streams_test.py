@@ -36,11 +36,11 @@ REST = {FIRST: 5_000, SECOND: 500, THIRD: 20_000}  # microseconds before each pi
 def library(tmp_path_factory: pytest.TempPathFactory) -> KernelLibrary:
     """A mock library whose kernels go through the CUDA launcher to the streams of the stand-in runtime."""
     folder = mocks.write_library(tmp_path_factory.mktemp("sm_90a"), "MOCK_ANY_DEVICE", arch="sm_90a", backend="cutlass")
-    launcher = mocks.NATIVE / "launchers/cuda/common/runtime.c"
+    launcher = mocks.NATIVE / "launchers/cuda/common/runtime.cpp"
     sources = [mocks.HERE / "mock_library.c", HERE / "delayed_streams.c", HERE / "fake_cuda.c", launcher]
     macros = ("MOCK_STREAMS", "MOCK_ANY_DEVICE", 'MOCK_ARCH="sm_90a"', "MOCK_BACKEND=KW_BACKEND_CUDA", *RECOGNITION)
     defines = [f"-D{macro}" for macro in (*macros, 'MOCK_NAME="mock"', 'MOCK_SEED="0"')]
-    flags = ["-std=gnu11", "-O2", "-fvisibility=hidden", "-I", str(HERE / "fake"), *defines]
+    flags = ["-fno-exceptions", "-O2", "-fvisibility=hidden", "-I", str(HERE / "fake"), *defines]
     file = mocks.compile_shared([*mocks.compilers()[0], *flags, *map(str, sources), "-lpthread"], folder / "new.so")
     file.replace(folder / "libmock.so")
     digest = hashlib.sha256((folder / "libmock.so").read_bytes()).hexdigest()

@@ -1,4 +1,4 @@
-"""The C part of CUDA launchers against a stand-in runtime with two devices: which device every call goes to."""
+"""The run-time of CUDA launchers against a stand-in runtime with two devices: which device every call goes to."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def build(folder: Path, arch: Mapping[str, str]) -> Path:
-    sources = [HERE / "fake_cuda.c", mocks.NATIVE / "launchers/cuda/common/runtime.c"]
-    flags = ["-std=gnu11", "-O2", "-Wall", "-Werror", "-Wno-pedantic", "-I", str(HERE / "fake"), "-Wl,-z,defs"]
+    sources = [HERE / "fake_cuda.c", mocks.NATIVE / "launchers/cuda/common/runtime.cpp"]
+    flags = ["-fno-exceptions", "-O2", "-Wall", "-Werror", "-Wno-pedantic", "-I", str(HERE / "fake"), "-Wl,-z,defs"]
     macros = [f"-DKW_CUDA_{name}={value}" for name, value in arch.items()]
     return mocks.compile_shared([*mocks.compilers()[0], *flags, *macros, *map(str, sources)], folder / "built.so")
 
 
 class Cuda:
-    """The launcher's C part with a stand-in runtime, from a file of its own so that no state is shared."""
+    """The launcher's run-time over a stand-in for CUDA's, from a file of its own so that no state is shared."""
 
     def __init__(self, built: Path, folder: Path) -> None:
         path = folder / "fake_cuda.so"

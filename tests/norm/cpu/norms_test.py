@@ -13,25 +13,10 @@ from hypothesis import strategies as st
 from kernelwright.dispatch import Dispatcher
 from kernelwright.dispatch.operations.norm import NormProblem
 from norm import reference
-from norm.reference import guarded
+from norm.reference import BOUNDS, DTYPES, drawn, guarded, off
 
-DTYPES = {"fp32": np.float32, "fp16": np.float16, "bf16": ml_dtypes.bfloat16}
-# Of the largest result: rounding of the result, and sums in fp32.
-BOUNDS = {"fp32": 3e-6, "fp16": 6e-4, "bf16": 5e-3}
 KINDS = ("rms", "layer")
 EPSILON = 1e-5
-
-
-def drawn(rng: np.random.Generator, shape: tuple[int, ...], dtype: str, offset: float = 0.0) -> Any:
-    return (rng.standard_normal(shape) + offset).astype(DTYPES[dtype])
-
-
-def off(found: Any, exact: Any, terms: Any = None) -> float:
-    """The largest error as a share of the largest number, or of the largest of its row's terms, which may cancel."""
-    wide = np.asarray(found).astype(np.float64)
-    assert np.isfinite(wide).all(), "an element was not written"
-    scale = np.abs(exact).max(initial=0) if terms is None else terms.max(-1, initial=0, keepdims=True)
-    return float((np.abs(wide - exact) / np.maximum(scale, 1e-30)).max(initial=0))
 
 
 @pytest.mark.parametrize("columns", [1, 7, 8, 16, 31, 33, 64, 100, 129, 1000, 4096])

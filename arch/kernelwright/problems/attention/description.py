@@ -25,7 +25,8 @@ from kernelwright.problems.fields import (
 from kernelwright.problems.shared import DType
 
 VERSION = Constant("KW_ATTENTION_VERSION", 1, "Of the structs below: member `version` of problems.", suffix="u")
-_MOST = INT64_MAX // 64  # so that byte offsets and sums of a few counts fit into 64 bits
+MOST = INT64_MAX // 64
+"""Of counts and strides, so that byte offsets and sums of a few of them fit into 64 bits."""
 
 
 @record("kw_attention_strides")
@@ -86,33 +87,31 @@ class Problem:
         in_json=False,
     )
     reserved: U32 = member("0", init=False)
-    batch: int = member("requests", least=0, most=_MOST)
+    batch: int = member("requests", least=0, most=MOST)
     heads_q: int
-    heads_kv: int = member("the first is a multiple of the second", least=1, most=_MOST)
+    heads_kv: int = member("the first is a multiple of the second", least=1, most=MOST)
     hdim_q: int
-    hdim_v: int = member("of Q and K; of V and O", least=1, most=_MOST)
+    hdim_v: int = member("of Q and K; of V and O", least=1, most=MOST)
     max_seqlen_q: int
-    max_seqlen_k: int = member(
-        "batch mode: of every request; group mode and pages: of the longest", least=0, most=_MOST
-    )
+    max_seqlen_k: int = member("batch mode: of every request; group mode and pages: of the longest", least=0, most=MOST)
     total_q: int
-    total_k: int = member("group mode: rows of Q, and of K where it has no pages; else 0", least=0, most=_MOST)
+    total_k: int = member("group mode: rows of Q, and of K where it has no pages; else 0", least=0, most=MOST)
     window_left: int
-    window_right: int = member(least=-1, most=_MOST)
+    window_right: int = member(least=-1, most=MOST)
     min_seqlen_q: int = member(
-        "group mode: requests with fewer queries are skipped: O stays; 0 = none", least=0, most=_MOST
+        "group mode: requests with fewer queries are skipped: O stays; 0 = none", least=0, most=MOST
     )
     pages: int
     page_size: int = member("in the cache; keys of a page")
     page_table_stride: int = member("KW_PAGES_BLOCK: entries from one request to the next", in_json=False)
     slopes_stride: int = member(
         "ALiBi: from one request to the next; 0 = all have the same heads_q slopes",
-        least=0, most=_MOST, in_json=False,
+        least=0, most=MOST, in_json=False,
     )  # fmt: skip
     scale_block_q: int = member(
-        "KW_QSCALE_BLOCK_SCALE: rows of a block of Q", least=0, most=_MOST, in_json=False, init=False
+        "KW_QSCALE_BLOCK_SCALE: rows of a block of Q", least=0, most=MOST, in_json=False, init=False
     )
-    scale_block_k: int = member("and of K and V", least=0, most=_MOST, in_json=False, init=False)
+    scale_block_k: int = member("and of K and V", least=0, most=MOST, in_json=False, init=False)
     scale: float = member("of Q K^T")
     soft_cap: float = member("score = cap * tanh(score / cap); 0 = none")
     dropout_p: float = member("probability to be dropped; see kw_attention_keeps in attention/dropout.h", init=False)
@@ -206,19 +205,19 @@ class Append:
     page_table: PageTable = member("none or KW_PAGES_BLOCK", most=1)
     page_layout: PageLayout = member()
     reserved: U32 = member("0", init=False)
-    batch: int = member(least=0, most=_MOST)
-    heads_q: int = member("0 unless rotates_q is 1", least=0, most=_MOST)
+    batch: int = member(least=0, most=MOST)
+    heads_q: int = member("0 unless rotates_q is 1", least=0, most=MOST)
     heads_kv: int
     hdim_q: int
-    hdim_v: int = member(least=1, most=_MOST)
+    hdim_v: int = member(least=1, most=MOST)
     seqlen_q: int
-    seqlen_new: int = member("rows of q (0 unless rotates_q) and of k and v for each request", least=0, most=_MOST)
-    capacity: int = member("rows that the cache can hold for a request", least=0, most=_MOST)
+    seqlen_new: int = member("rows of q (0 unless rotates_q) and of k and v for each request", least=0, most=MOST)
+    capacity: int = member("rows that the cache can hold for a request", least=0, most=MOST)
     pages: int
     page_size: int = member()
     page_table_stride: int = member(in_json=False)
-    rotary_dim: int = member("even, at most hdim_q", least=0, most=_MOST)
-    rotary_places: int = member("rows of cos and sin", least=0, most=_MOST)
+    rotary_dim: int = member("even, at most hdim_q", least=0, most=MOST)
+    rotary_places: int = member("rows of cos and sin", least=0, most=MOST)
     q: Strides
     q_out: Strides
     k: Strides

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import Any
 
+from kernelwright.problems.base import BaseProblem
 from kernelwright.problems.convolution import structs
 from kernelwright.problems.convolution.description import DIMS, PROBLEM, SPATIAL, ConvLayout, ConvOp
 from kernelwright.problems.errors import ProblemError
-from kernelwright.problems.reading import shown
 from kernelwright.problems.scalars import integer, real
 from kernelwright.problems.shared import ITEM_BYTES, Activation
 from kernelwright.problems.structs import make, values
@@ -20,7 +20,7 @@ _INNERMOST = tuple(ConvLayout.codes)[:3]  # layouts with channels innermost, by 
 _ALONG = ("size", "filter", "stride", "dilation", "pad_left", "pad_right")
 _DTYPES = ("fp32", "fp16", "bf16")
 _COUNTS = ("n", "c", "k", "groups")
-_SAME = (*_COUNTS, "layout", "bias", "residual", "activation", "split_k", "alpha", "beta")  # in C too
+_SAME = (*_COUNTS, "layout", "bias", "residual", "activation", "split_k", "alpha", "beta")  # in C too, as single values
 
 DIRECTIONS = {name.removeprefix("conv ").replace(" ", "_"): code for name, code in tuple(ConvOp.codes.items())[:3]}
 """Operations that callers pose, by the direction of a problem."""
@@ -32,7 +32,7 @@ Strides = tuple[int, ...]
 
 
 @dataclass(frozen=True, repr=False)
-class ConvProblem:
+class ConvProblem(BaseProblem):
     """A grouped convolution of 1, 2 or 3 dimensions, or the gradient of its input or weights.
 
     ``forward`` computes y from x and w as ``activation(alpha * x*w + beta * y + bias + residual)``, ``backward_data``
@@ -82,7 +82,7 @@ class ConvProblem:
 
     def __post_init__(self) -> None:
         """Fill in what follows from the other fields, then check everything."""
-        self._choose("direction", tuple(DIRECTIONS))
+        self._choose("direction", DIRECTIONS)
         self._choose("dtype", _DTYPES)
         self._fill_extents()
         self._fill_counts()
@@ -101,25 +101,13 @@ class ConvProblem:
             self._set(field, self._memory(field, getattr(self, field), channels, sizes, written))
         if math.prod(self.w_shape) > _MAX_ELEMENTS:
             raise ProblemError(f"w has {math.prod(self.w_shape)} elements; allowed: at most {_MAX_ELEMENTS}")
-        # Caches find plans by problems: its many fields are not hashed each time.
-        self._set("_hash", hash(tuple(getattr(self, field.name) for field in fields(self))))
+        self._keep_hash()
 
-    def __hash__(self) -> int:
-        """Of every field."""
-        found: int = self.__dict__["_hash"]
-        return found
-
-    def _set(self, field: str, value: object) -> None:
-        object.__setattr__(self, field, value)
+    __hash__ = BaseProblem.__hash__
 
     def _at(self, field: str, dim: int) -> int:
         value: tuple[int, ...] = getattr(self, field)
         return value[dim]
-
-    def _choose(self, field: str, allowed: Sequence[str]) -> None:
-        value = getattr(self, field)
-        if value not in allowed:
-            raise ProblemError(f"{field} is {value!r}; allowed: {', '.join(allowed)}")
 
     def _fill_extents(self) -> None:
         dims = len(_listed("size", self.size, 1))
@@ -135,7 +123,7 @@ class ConvProblem:
             least = _least(field)
             self._set(field, tuple(integer(field, each, least) for each in listed))
         self._set("layout", self.layout or _INNERMOST[dims - 1])
-        self._choose("layout", tuple(ConvLayout.codes))
+        self._choose("layout", ConvLayout.codes)
         if dims != DIMS[self.layout]:
             raise ProblemError(
                 f"layout is {self.layout!r} and size has {dims} extents; allowed: {_INNERMOST[dims - 1]}"
@@ -154,7 +142,7 @@ class ConvProblem:
         self._set("split_k", split_k)
 
     def _fill_epilogue(self) -> None:
-        self._choose("activation", tuple(Activation.codes))
+        self._choose("activation", Activation.codes)
         for field in ("bias", "residual"):
             self._set(field, bool(getattr(self, field)))
         if self.direction != "forward" and (self.bias or self.residual or self.activation != "none"):
@@ -250,18 +238,28 @@ class ConvProblem:
         last = sum((e - 1) * s for e, s in zip((self.n, channels, *sizes), strides, strict=True))
         return (last + 1) * self.itemsize if self.n else 0
 
-    def in_c(self) -> dict[str, tuple[int, ...]]:
-        """Extents along D, H and W and strides in memory by their names in C, with dimensions that it lacks."""
+    @property
+    def gemm(self) -> tuple[int, int, int]:
+        """m, n and k of the implicit GEMM of a group; backward data without the points that a stride leaves out."""
+        c, k, points = self.c // self.groups, self.k // self.groups, math.prod(self.filter)  # type: ignore[arg-type]
+        outputs = self.n * math.prod(self.out_size)
+        if self.direction == "forward":
+            return outputs, k, c * points
+        return (outputs, c, k * points) if self.direction == "backward_data" else (k, c * points, outputs)
+
+    def in_c(self) -> dict[str, Any]:
+        """What the C struct says of it: words and numbers; along D, H and W also of dimensions that it lacks."""
         missing = SPATIAL.value - len(self.sizes)
+        types = {name: self.dtype for name in ("dtype_x", "dtype_w", "dtype_y")} | {"dtype_acc": "fp32"}
+        same = {name: getattr(self, name) for name in _SAME}
         along = {_C_NAMES.get(name, name): (_least(name),) * missing + getattr(self, name) for name in _ALONG}
         memory = {name: tuple(getattr(self, name)) for name in ("stride_x", "stride_y")}
-        return along | {name: (*one[:2], *(0,) * missing, *one[2:]) for name, one in memory.items()}
+        wide = {name: (*one[:2], *(0,) * missing, *one[2:]) for name, one in memory.items()}
+        return {**types, **same, **along, **wide}
 
     def native(self) -> structs.ConvProblem:
         """The C struct of this problem."""
-        types = {name: self.dtype for name in ("dtype_x", "dtype_w", "dtype_y")} | {"dtype_acc": "fp32"}
-        same = {name: getattr(self, name) for name in _SAME}
-        return make(structs.ConvProblem, PROBLEM, DIRECTIONS[self.direction], {**types, **same, **self.in_c()})
+        return make(structs.ConvProblem, PROBLEM, DIRECTIONS[self.direction], self.in_c())
 
     @classmethod
     def from_native(cls, address: int) -> ConvProblem:
@@ -274,10 +272,6 @@ class ConvProblem:
         given |= {name: (*read[name][:2], *read[name][2 + missing :]) for name in ("stride_x", "stride_y")}
         directions = {**{code: name for name, code in DIRECTIONS.items()}, **STAGES}
         return cls(directions[struct.op], dtype=read["dtype_x"], **given)
-
-    def __repr__(self) -> str:
-        """The call that makes it, without fields that have their defaults."""
-        return shown(self)
 
     def __str__(self) -> str:
         """E.g. ``conv forward fp32 nhwgc n8 c64 k64 56x56 filter 3x3 padding 1x1``."""

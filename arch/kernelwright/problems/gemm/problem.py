@@ -6,10 +6,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields
 from typing import Any, ClassVar, NamedTuple
 
+from kernelwright.problems.base import BaseProblem
 from kernelwright.problems.errors import ProblemError
 from kernelwright.problems.gemm import structs
 from kernelwright.problems.gemm.description import MAX_D, PROBLEM, DOp, GemmOp
-from kernelwright.problems.reading import shown
 from kernelwright.problems.scalars import integer, real
 from kernelwright.problems.shared import ITEM_BYTES, RESULT, Activation, DType
 from kernelwright.problems.structs import make, values
@@ -21,10 +21,6 @@ _LETTERS = {word: letter for letter, word in _LAYOUTS.items()}
 _TYPES = ("dtype_a", "dtype_b", "dtype_c", "dtype_acc")
 _COUNTS = ("m", "n", "k", "batch", "num_d")
 _D_TENSORS = ("ld_multi_d", "stride_multi_d")
-_SAME = (  # in C too
-    "split_k", *_COUNTS, *("lda", "ldb", "ldc", "alpha", "beta", "stride_a", "stride_b", "stride_c"), "d_op",
-    "activation", "b_format",
-)  # fmt: skip
 
 
 class Epilogue(NamedTuple):
@@ -37,7 +33,7 @@ class Epilogue(NamedTuple):
 
 
 @dataclass(frozen=True, repr=False)
-class GemmProblem:
+class GemmProblem(BaseProblem):
     """D = act((alpha * A·B + beta * C) op D0 op D1 …), a batch of such products, or one.
 
     A is (m, k), B (k, n); C, D and the D tensors D0, D1, … are (m, n). Sizes may be 0. Leading dimensions and strides
@@ -114,19 +110,12 @@ class GemmProblem:
         self._check_results()
         self._fill_epilogue()
 
-        # Caches find plans by problems: its many fields are not hashed each time.
-        self._set("_hash", hash(tuple(getattr(self, field.name) for field in fields(self))))
+        self._keep_hash()
 
-    def __hash__(self) -> int:
-        """Of every field."""
-        found: int = self.__dict__["_hash"]
-        return found
-
-    def _set(self, field: str, value: object) -> None:
-        object.__setattr__(self, field, value)
+    __hash__ = BaseProblem.__hash__
 
     def _fill_dtypes(self) -> None:
-        _check_dtype("dtype", self.dtype)
+        self._choose("dtype", DType.codes)
         given_a = self.dtype_a or self.dtype
         filled = {
             "dtype_a": given_a,
@@ -135,8 +124,9 @@ class GemmProblem:
             "dtype_acc": self.dtype_acc or ("int32" if given_a in ("int8", "int32") else "fp32"),
         }
         for field, value in filled.items():
-            object.__setattr__(self, field, _check_dtype(field, value))
-        object.__setattr__(self, "dtype", given_a)  # so that problems that mean the same are equal
+            self._set(field, value)
+            self._choose(field, DType.codes)
+        self._set("dtype", given_a)  # so that problems that mean the same are equal
 
     def _leading(self, field: str, value: Any, layout: str, rows: str, columns: str) -> int:
         row_major = layout == "r"
@@ -185,9 +175,8 @@ class GemmProblem:
     def _fill_epilogue(self) -> None:
         if self.num_d > MAX_D.value:
             raise ProblemError(f"num_d is {self.num_d}; allowed: 0 to {MAX_D.value}")
-        for field, known in (("d_op", tuple(DOp.codes)), ("activation", tuple(Activation.codes))):
-            if getattr(self, field) not in known:
-                raise ProblemError(f"{field} is {getattr(self, field)!r}; allowed: {', '.join(known)}")
+        self._choose("d_op", DOp.codes)
+        self._choose("activation", Activation.codes)
         if self.num_d == 0:
             self._set("d_op", "add")  # so that problems that mean the same are equal
         given = (None,) * self.num_d if self.ld_multi_d is None else tuple(self.ld_multi_d)
@@ -298,21 +287,20 @@ class GemmProblem:
         last = (self.batch - 1) * (stride or 0) + (lines - 1) * leading + extent
         return last * ITEM_BYTES[dtype] if lines * extent else 0
 
+    def in_c(self) -> dict[str, Any]:
+        """What the C struct says of it: words and numbers."""
+        return native_types(self) | {name: getattr(self, name) for name in _SAME}
+
     def native(self) -> structs.GemmProblem:
         """The C struct of this problem."""
-        given = native_types(self) | {name: getattr(self, name) for name in (*_SAME, *_D_TENSORS)}
-        return make(structs.GemmProblem, PROBLEM, GemmOp.GEMM.number, given)
+        return make(structs.GemmProblem, PROBLEM, GemmOp.GEMM.number, self.in_c())
 
     @classmethod
     def from_native(cls, address: int) -> GemmProblem:
         """The problem of the C struct at an address."""
         read = values(structs.GemmProblem.from_address(address), PROBLEM)
         tensors = {name: read[name][: read["num_d"]] for name in _D_TENSORS}
-        return cls(**types_of(read), **{name: read[name] for name in _SAME}, **tensors)
-
-    def __repr__(self) -> str:
-        """The call that makes it, without fields that have their defaults."""
-        return shown(self)
+        return cls(**types_of(read), **{name: read[name] for name in _SAME} | tensors)
 
     def __str__(self) -> str:
         """E.g. ``gemm bf16 rcr 512x512x512``."""
@@ -325,6 +313,10 @@ class GemmProblem:
         return text + (" B shuffled" if self.b_format else "")
 
 
+_SAME = tuple(one.name for one in fields(GemmProblem) if one.name in PROBLEM.members and one.name not in _TYPES)
+"""Fields that C calls alike, but for types of elements."""
+
+
 def native_types(problem: Any) -> dict[str, Any]:
     """Element types and layouts as the C struct has them, of a problem with groups too."""
     a, b, c = (_LAYOUTS[letter] for letter in problem.layout)
@@ -335,9 +327,3 @@ def types_of(read: dict[str, Any]) -> dict[str, Any]:
     """Element types and layout of what the C struct has."""
     layout = "".join(_LETTERS[read[name]] for name in ("layout_a", "layout_b", "layout_c"))
     return {"dtype": read["dtype_a"], "layout": layout, **{name: read[name] for name in _TYPES}}
-
-
-def _check_dtype(field: str, name: str) -> str:
-    if name not in DType.codes:
-        raise ProblemError(f"{field} is {name!r}; allowed: {', '.join(DType.codes)}")
-    return name

@@ -15,6 +15,8 @@ class NormOp(Word, c_type="kw_norm_op", prefix="KW_OP_", first=48):
 
 LARGEST = {"int8": 127.0, "fp8": 448.0}
 """The number that the largest result of a row becomes, by the type of quantised results."""
+LARGEST_FNUZ = 240.0
+"""That of fp8 on architectures whose 8-bit floats have the FNUZ format."""
 
 _STRIDE = "elements from one row to the next, of"
 
@@ -29,8 +31,9 @@ class Problem:
                  h = (s - mean(s)) / sqrt(mean((s - mean(s))^2) + epsilon), of RMS norm with 0 for mean(s)
                  y = h * weight + bias
 
-      quantised: scale = max |y| / 127 of int8, max |y| / 448 of fp8 (e4m3), one for each row; y / scale is rounded to
-                 nearest even. A row of zeros has scale 0. A row with a number that is not finite has scale NaN.
+      quantised: scale = max |y| / 127 of int8, max |y| / 448 of fp8 (e4m3; 240 where its format is FNUZ), one for each
+                 row; y / scale is rounded to nearest even. A row of zeros has scale 0. A row with a number that is not
+                 finite has scale NaN.
 
       backward:  g = dy * weight, r = 1 / sqrt(mean(...) + epsilon) as above, of s
                  dx = r * (g - mean(g) - h * mean(g * h)) + dsum, of RMS norm without mean(g)
@@ -88,7 +91,10 @@ class Traits:
     struct_size: U32 = member(init=False)
     dtype_x: DType = member("the weights' type is this one or fp32")
     dtype_y: DType = member()
-    unroll: U32 = member("vectors that an iteration handles")
+    unroll: U32 = member("vectors that an iteration handles; on GPUs those that a thread keeps in registers")
+    rows: U32 = member("GPUs: rows of a workgroup; 1 on CPUs")
+    threads: U32 = member("GPUs: threads of a row; 1 on CPUs")
+    vector: U32 = member("GPUs: elements that a thread reads at once; 0 on CPUs")
 
 
 TRAITS = RECORDS[Traits]

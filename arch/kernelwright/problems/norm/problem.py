@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields
+from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
+from kernelwright.problems.base import BaseProblem
 from kernelwright.problems.errors import ProblemError
 from kernelwright.problems.norm import structs
 from kernelwright.problems.norm.description import LARGEST, PROBLEM, NormOp
-from kernelwright.problems.reading import shown
 from kernelwright.problems.scalars import integer, real
 from kernelwright.problems.shared import ITEM_BYTES
 from kernelwright.problems.structs import make, values
@@ -34,7 +34,7 @@ OPS: Mapping[int, tuple[str, bool]] = {
 
 
 @dataclass(frozen=True, repr=False)
-class NormProblem:
+class NormProblem(BaseProblem):
     """RMS norm or layer norm of each row of a matrix (rows, columns), or its gradient. Arithmetic is in fp32.
 
     Forward, ``y = norm(x + residual) * weight + bias``, and the sum of x and residual is written too. Backward, dx and
@@ -90,20 +90,9 @@ class NormProblem:
             raise ProblemError(f"epsilon is {self.epsilon}; allowed: a finite number, 0 or more")
         for name in _STRIDES:
             self._set(name, self._stride(name))
-        self._set("_hash", hash(tuple(getattr(self, field.name) for field in fields(self))))
+        self._keep_hash()
 
-    def __hash__(self) -> int:
-        """Of every field."""
-        known: int = self.__dict__["_hash"]
-        return known
-
-    def _set(self, field: str, value: object) -> None:
-        object.__setattr__(self, field, value)
-
-    def _choose(self, field: str, allowed: Sequence[str]) -> None:
-        value = getattr(self, field)
-        if value not in allowed:
-            raise ProblemError(f"{field} is {value!r}; allowed: {', '.join(allowed)}")
+    __hash__ = BaseProblem.__hash__
 
     def _stride(self, name: str) -> int:
         """Elements from one row to the next; those of a single row mean nothing, and are those of dense rows."""
@@ -154,10 +143,6 @@ class NormProblem:
         read: dict[str, Any] = values(struct, PROBLEM)
         kind, backward = OPS[struct.op]
         return cls(kind, dtype=read.pop("dtype_x"), backward=backward, **read)
-
-    def __repr__(self) -> str:
-        """The call that makes it, without fields that have their defaults."""
-        return shown(self)
 
     def __str__(self) -> str:
         """E.g. ``rms norm bf16->int8 8x4096 weight residual``."""

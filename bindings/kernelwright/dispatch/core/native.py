@@ -202,6 +202,8 @@ _SIGNATURES: dict[str, tuple[Any, list[Any]]] = {
     "kw_dispatcher_set_priority": (c_int32, [c_void_p, c_char_p, c_int32]),
     "kw_dispatcher_set_selection": (c_int32, [c_void_p, POINTER(SelectionOptions)]),
     "kw_dispatcher_set_num_threads": (c_int32, [c_void_p, c_uint32]),
+    "kw_set_threads": (c_int32, [c_uint32, c_void_p]),
+    "kw_threads_in_use": (c_uint32, [c_void_p]),
     "kw_dispatcher_export_json": (c_int32, [c_void_p, c_char_p, c_size_t, POINTER(c_size_t)]),
     "kw_dispatcher_explain": (
         c_int32,

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import operator
 import os
+import threading
 import weakref
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeVar
@@ -44,7 +46,7 @@ V = TypeVar("V")
 class NativeDispatcher:
     """Owns a ``kw_dispatcher`` and the plans made by it. Threads may share it."""
 
-    def __init__(self, device: Device, kernels: Mapping[str, KernelEntry], descriptors: Sequence[Any]) -> None:
+    def __init__(self, device: Device, kernels: dict[str, KernelEntry], descriptors: Sequence[Any]) -> None:
         """``kernels`` by identity; ``descriptors`` are the tables of their libraries. Raises LibraryLoadError."""
         self.device = device
         self.kernels = kernels
@@ -55,9 +57,22 @@ class NativeDispatcher:
         self.plans: Cache[Any, OperationPlan[Any]] = self.new_cache()
         self._kept: dict[Any, OperationPlan[Any]] = {}
         self._score: ScoreCallback | None = None
+        self._more: Callable[[Problem], None] | None = None
+        self._adding = threading.Lock()
         for descriptor in descriptors:
             status = self.native.kw_dispatcher_add_descriptor(self.handle, descriptor, None)
             native.check(status, LibraryLoadError)
+
+    def add(self, kernels: Mapping[str, KernelEntry], descriptor: Any) -> None:
+        """Add a library. Plans that were made stay; calls ask anew. Raises LibraryLoadError."""
+        for identity, kernel in kernels.items():  # before the native side can choose them
+            self.kernels.setdefault(identity, kernel)
+        native.check(self.native.kw_dispatcher_add_descriptor(self.handle, descriptor, None), LibraryLoadError)
+        self._clear()
+
+    def ask_for_more(self, more: Callable[[Problem], None]) -> None:
+        """Call ``more`` for a problem that no kernel serves, which adds a library or raises NoKernelError."""
+        self._more = more
 
     def _create(self) -> ctypes.c_void_p:
         device = self.device
@@ -146,12 +161,28 @@ class NativeDispatcher:
         try:
             return self.plan_reading(problem)
         except NoKernelError as error:
-            raise self.refused(problem, error) from None
+            return self.plan_refused(problem, error)
 
-    def refused(self, problem: Problem, error: NoKernelError) -> NoKernelError:
-        """Tell who records that no kernel serves a problem, and say what to do about it."""
+    def plan_refused(self, problem: Problem, error: NoKernelError) -> OperationPlan[Any]:
+        """The plan of a problem that no kernel serves yet, with a library that the fallback makes.
+
+        Without one, tells who records that the problem is refused; NoKernelError says what to do about it.
+        """
+        also: tuple[str, ...] = ()
+        if self._more is not None:
+            try:
+                with self._adding:
+                    return self._plan_with_more(problem, self._more)
+            except NoKernelError as failed:
+                also = (f"fallback: {failed.reason}",)
         counting.refused(problem, next(iter(self.kernels.values())).arch)
-        return NoKernelError(error.reason, later=lambda: advice(problem, self))
+        raise NoKernelError(error.reason, later=lambda: (*advice(problem, self), *also)) from None
+
+    def _plan_with_more(self, problem: Problem, more: Callable[[Problem], None]) -> OperationPlan[Any]:
+        with contextlib.suppress(NoKernelError):
+            return self.plan_reading(problem)  # another thread has added its kernel meanwhile
+        more(problem)
+        return self.plan_reading(problem)
 
     def plan_reading(self, problem: Problem) -> OperationPlan[Any]:
         """:meth:`plan` of one of several readings of the same arrays: another one may be served."""

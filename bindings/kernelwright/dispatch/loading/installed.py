@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -10,9 +11,6 @@ from kernelwright.files.arch_files import shipped_with
 from kernelwright.files.proposals import closest
 
 PACKAGE = "kernelwright_kernels"
-
-LIBRARIES = ("gemm", "convolution", "attention")
-"""The libraries that are wheels (``kernels/``), for every architecture that ships and has kernels of the operation."""
 
 
 def folders(package: str) -> list[Path]:
@@ -32,11 +30,12 @@ def manifests(package: str = PACKAGE) -> Iterator[Path]:
 
 def advice(package: str, name: str, archs: Iterable[str]) -> str:
     """What to do where no library is installed for ``archs``; it names no package but those that ship."""
-    if package != PACKAGE or name not in LIBRARIES:
-        close = closest(name, LIBRARIES).strip(" ()") if package == PACKAGE else ""
+    operations = import_module("kernelwright.dispatch.operation_methods").OPERATIONS  # which imports this module
+    shipped = shipped_with(name) if package == PACKAGE and name in operations else ()
+    if not shipped:
+        close = closest(name, operations).strip(" ()") if package == PACKAGE else ""
         hint = f"{close} Otherwise " if close else ""
         return f"{hint}install the wheel that your project builds for it (kernel_wheels, docs/packaging.md)"
-    shipped = shipped_with(name)
     for arch in archs:
         if arch in shipped:
             return f"pip install {package}-{name}-{arch}".replace("_", "-")

@@ -6,6 +6,7 @@ import pytest
 
 from kernelwright.dispatch import Device, KernelLibrary, LibraryNotFoundError
 from kernelwright.dispatch.loading.installed import PACKAGE, advice, folders, manifests
+from kernelwright.dispatch.operation_methods import OPERATIONS
 from kernelwright.dispatch.testdata.mocks import edit_manifest, write_library
 
 
@@ -49,9 +50,16 @@ def test_a_package_may_stand_in_several_folders(site: Path, tmp_path: Path, monk
     assert [path.parent.name for path in manifests("mock_kernels")] == ["x86_64_v4", "gfx950", "x86_64_v3"]
 
 
+def test_every_operation_has_a_wheel() -> None:
+    for name in OPERATIONS:
+        assert advice(PACKAGE, name, ["x86_64_v3"]) == f"pip install kernelwright-kernels-{name}-x86-64-v3"
+
+
 def test_only_packages_that_exist_are_named() -> None:
     assert advice(PACKAGE, "gemm", ["gfx942"]) == "pip install kernelwright-kernels-gemm-gfx942"
     assert advice(PACKAGE, "attention", ["sm_90a"]) == "pip install kernelwright-kernels-attention-sm-90a"
+    assert advice(PACKAGE, "norm", ["x86_64_v3"]) == "pip install kernelwright-kernels-norm-x86-64-v3"
+    assert "there are wheels for x86_64_v3, x86_64_v4" in advice(PACKAGE, "norm", ["gfx942"])
     assert "gfx950, sm_90a" in advice(PACKAGE, "convolution", ["gfx1100"])  # which has no such kernels
     assert advice(PACKAGE, "gemm", ["x86_64_v9", "x86_64_v4"]) == "pip install kernelwright-kernels-gemm-x86-64-v4"
     for package, name, archs in (

@@ -5,11 +5,13 @@ from __future__ import annotations
 import importlib
 import os
 import sys
+import textwrap
 from collections.abc import Sequence
 from importlib import metadata
 from pathlib import Path
 
 from kernelwright.dispatch.tools import doctor
+from kernelwright.files.proposals import closest
 
 _EXIT_BAD_INPUT = 2
 _COMPLETE = "_KERNELWRIGHT_COMPLETE"
@@ -17,7 +19,7 @@ _COMPLETE = "_KERNELWRIGHT_COMPLETE"
 _HELP = """\
 Usage: kernelwright [OPTIONS] COMMAND [ARGS]...
 
-  This install runs compiled kernels. All other commands need the package {missing}: pip install 'kernelwright[build]'
+  This install runs compiled kernels. Commands with a star need the package {missing}: pip install 'kernelwright[build]'
 
 Options:
   --cmake-dir  Print the folder for CMAKE_PREFIX_PATH.
@@ -26,7 +28,14 @@ Options:
 
 Commands:
   doctor  Show interpreter, libraries, devices, drivers, toolchains and caches of this machine.
-  info    Show what the kernels of libraries use."""
+  info    Show what the kernels of libraries use.
+  * {others}"""
+BASE = ("doctor", "info")
+OTHERS = (
+    *("arch", "build", "bundle", "cache", "coverage", "formulas", "generate", "headers", "heuristic", "jit", "kernels"),
+    *("plan", "plugin-data", "quality", "render", "rules", "sign", "tile-engine", "verify", "wheel"),
+)
+"""The commands of the code generator, for installs without it."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -36,22 +45,26 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return doctor.main(given[1:])
     if given[:1] == ["info"]:
         return int(importlib.import_module("kernelwright.codegen.resources.report").main(given[1:]))
-    module = "kernelwright.codegen.interface.cli"
-    if given[:1] in (["tile-engine"], ["coverage"]):
-        module, given = "kernelwright.tile_engine.interface.cli", given[given[0] == "tile-engine" :]
     if given == ["--cmake-dir"]:
         return _print_cmake_folder(Path(__file__).resolve().parents[2] / "native/cmake")
     if given == ["--version"]:
         print(f"kernelwright {_version()}")
         return 0
     try:
-        cli = importlib.import_module(module)
+        cli = importlib.import_module("kernelwright.codegen.interface.cli")
     except ModuleNotFoundError as error:
         if _COMPLETE in os.environ:  # the shell evaluates what is printed
             return 0
         if given in ([], ["-h"], ["--help"]):
-            print(_HELP.format(missing=error.name))
+            print(
+                _HELP.format(missing=error.name, others=textwrap.fill(", ".join(OTHERS), 110, subsequent_indent="    "))
+            )
             return 0
+        word = next((word for word in given if not word.startswith("-")), "")
+        if word and word not in OTHERS:
+            known = (*BASE, *OTHERS)
+            print(f"error: no such command {word!r}{closest(word, known)}; see kernelwright --help", file=sys.stderr)
+            return _EXIT_BAD_INPUT
         print(
             f"error: this command needs the package {error.name}; allowed without it: doctor, info, --cmake-dir, "
             "--version; pip install 'kernelwright[build]'",

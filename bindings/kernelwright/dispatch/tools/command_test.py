@@ -30,7 +30,20 @@ def test_a_plain_install_helps(
     assert command.main(arguments) == 0
     said = capsys.readouterr().out
     assert said.startswith("Usage: kernelwright") and "pip install 'kernelwright[build]'" in said and "doctor" in said
+    assert "tile-engine" in said
     assert command.main(["kernels"]) == 2
+    assert "this command needs the package" in capsys.readouterr().err
+    assert command.main(["kernel"]) == 2
+    assert (
+        capsys.readouterr().err
+        == "error: no such command 'kernel' (did you mean 'kernels'?); see kernelwright --help\n"
+    )
+
+
+def test_commands_are_known_without_the_generator() -> None:
+    click = pytest.importorskip("click")
+    cli = pytest.importorskip("kernelwright.codegen.interface.cli")
+    assert sorted((*command.BASE, *command.OTHERS)) == cli.kernelwright.list_commands(click.Context(cli.kernelwright))
 
 
 def test_a_plain_install_prints_nothing_into_a_shell(

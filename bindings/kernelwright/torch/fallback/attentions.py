@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 
 import torch  # pants: no-infer-dep
 from kernelwright.torch.fallback import dropout
+from kernelwright.torch.schemas import ATTENTION, ATTENTION_BACKWARD
 from torch.autograd import forward_ad  # pants: no-infer-dep
 from torch.nn import functional  # pants: no-infer-dep
 from torch.nn.attention import SDPBackend, sdpa_kernel  # pants: no-infer-dep
@@ -22,14 +23,19 @@ _TORCHS = functional.scaled_dot_product_attention  # whatever may stand there la
 
 
 class Rules(NamedTuple):
-    """What becomes of scores, in the order of the operator's schema."""
+    """What becomes of scores."""
 
-    mask: str = "none"
-    left: int = -1
-    right: int = -1
-    scale: float | None = None
-    soft_cap: float = 0.0
-    dropout_p: float = 0.0
+    mask: str
+    left: int
+    right: int
+    scale: float | None
+    soft_cap: float
+    dropout_p: float
+
+    @classmethod
+    def of(cls, a: Any) -> Rules:
+        """Those of an operator's arguments."""
+        return cls(a.mask, a.window_left, a.window_right, a.scale, a.soft_cap, a.dropout_p)
 
 
 class Operands(NamedTuple):
@@ -147,36 +153,28 @@ def _summed(gradient: torch.Tensor, like: torch.Tensor) -> torch.Tensor:
     return gradient.unflatten(1, (heads, -1)).sum(2).to(like.dtype)
 
 
-def forward(
-    q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, bias: torch.Tensor | None, slopes: torch.Tensor | None,
-    sinks: torch.Tensor | None, seed: torch.Tensor | None, mask: str = "none", window_left: int = -1,
-    window_right: int = -1, scale: float | None = None, soft_cap: float = 0.0, dropout_p: float = 0.0,
-    lse_wanted: bool = True, *_: Any,
-) -> tuple[torch.Tensor, torch.Tensor]:  # fmt: skip
+def forward(*given: Any) -> tuple[torch.Tensor, torch.Tensor]:
     """For ``kernelwright::attention``: O, and LSE, or nothing where nobody asked for it."""
-    rules = Rules(mask, window_left, window_right, scale, soft_cap, dropout_p)
-    causal = mask == "top_left" and (window_left, window_right) == (-1, 0)
-    plain = slopes is None and sinks is None and not soft_cap and not dropout_p
+    a = ATTENTION.arguments(given)
+    rules = Rules.of(a)
+    causal = a.mask == "top_left" and (a.window_left, a.window_right) == (-1, 0)
+    plain = a.slopes is None and a.sinks is None and not a.soft_cap and not a.dropout_p
     with torch.no_grad():
-        if lse_wanted or not plain or (mask != "none" and (not causal or bias is not None)):
-            out, lse = with_lse(Operands(q, k, v, bias, slopes, sinks, seed), rules)
-            return out, lse if lse_wanted else lse.new_empty(0)
-        out = _TORCHS(q, k, v, bias, 0.0, causal, scale=scale, enable_gqa=k.shape[1] != q.shape[1])
-    return out, q.new_empty(0, dtype=torch.float32)
+        if a.with_lse or not plain or (a.mask != "none" and (not causal or a.bias is not None)):
+            out, lse = with_lse(Operands(a.q, a.k, a.v, a.bias, a.slopes, a.sinks, a.seed), rules)
+            return out, lse if a.with_lse else lse.new_empty(0)
+        shared = a.k.shape[1] != a.q.shape[1]
+        out = _TORCHS(a.q, a.k, a.v, a.bias, 0.0, causal, scale=a.scale, enable_gqa=shared)
+    return out, a.q.new_empty(0, dtype=torch.float32)
 
 
-def backward(
-    q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, out: torch.Tensor, grad: torch.Tensor, lse: torch.Tensor,
-    bias: torch.Tensor | None, slopes: torch.Tensor | None, seed: torch.Tensor | None, mask: str = "none",
-    window_left: int = -1, window_right: int = -1, scale: float | None = None, soft_cap: float = 0.0,
-    dropout_p: float = 0.0, with_dbias: bool = False, *_: Any,
-) -> tuple[torch.Tensor, ...]:  # fmt: skip
+def backward(*given: Any) -> tuple[torch.Tensor, ...]:
     """For ``kernelwright::attention_backward``."""
-    rules = Rules(mask, window_left, window_right, scale, soft_cap, dropout_p)
+    a = ATTENTION_BACKWARD.arguments(given)
     with torch.no_grad():
-        grads = gradients(Operands(q, k, v, bias, slopes, None, seed), rules, out, grad, lse, with_dbias)
-    dbias = grads[3] if grads[3] is not None else (q if bias is None else bias).new_empty(0)
-    return *grads[:3], dbias
+        operands = Operands(a.q, a.k, a.v, a.bias, a.slopes, None, a.seed)
+        *grads, dbias = gradients(operands, Rules.of(a), a.out, a.grad, a.lse, a.with_dbias)
+    return *grads, dbias if dbias is not None else (a.q if a.bias is None else a.bias).new_empty(0)
 
 
 def public(

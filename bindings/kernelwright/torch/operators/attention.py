@@ -6,23 +6,19 @@ from typing import Any
 
 import torch  # pants: no-infer-dep
 from kernelwright.dispatch import ArrayError
-from kernelwright.dispatch.operations.attention.cached import pair
+from kernelwright.dispatch.operations.attention.arguments import pair
 from kernelwright.torch import dispatchers
 from kernelwright.torch.fallback import attentions, decisions
 from kernelwright.torch.inputs import autocast, check_dtype, check_tensors
 from kernelwright.torch.operator import laid_out, register
 from kernelwright.torch.operators import attention_batching, attention_gradient
-from kernelwright.torch.operators.attention_common import check_dtypes, dropout, numbers, records
+from kernelwright.torch.operators.attention_common import check_dtypes, dropout, features, records
 from kernelwright.torch.operators.attention_inputs import Folded, bias, fold
+from kernelwright.torch.schemas import ATTENTION
 
 __all__ = ["scaled_dot_product_attention"]
 
 _DECISIONS = decisions.of("attention")
-_SCHEMA = (
-    "attention(Tensor q, Tensor k, Tensor v, Tensor? bias, Tensor? slopes, Tensor? sinks, Tensor? seed, "
-    'str mask="none", int window_left=-1, int window_right=-1, float? scale=None, float soft_cap=0.0, '
-    'float dropout_p=0.0, bool with_lse=True, bool deterministic=False, str dispatcher="") -> (Tensor, Tensor)'
-)
 
 
 def scaled_dot_product_attention(
@@ -151,31 +147,20 @@ def _nothing(folded: Folded, return_lse: bool) -> Any:
     return (out, q.new_full(scores[:-1], -torch.inf, dtype=torch.float32)) if return_lse else out
 
 
-def _run(
-    q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, bias: torch.Tensor | None, slopes: torch.Tensor | None,
-    sinks: torch.Tensor | None, seed: torch.Tensor | None, mask: str = "none", window_left: int = -1,
-    window_right: int = -1, scale: float | None = None, soft_cap: float = 0.0, dropout_p: float = 0.0,
-    with_lse: bool = True, deterministic: bool = False, dispatcher: str = "",
-) -> tuple[torch.Tensor, torch.Tensor]:  # fmt: skip
-    in_use = dispatchers.find(dispatcher, q.device)
-    first, offset = numbers(seed)
+def _run(*given: Any) -> tuple[torch.Tensor, torch.Tensor]:
+    a = ATTENTION.arguments(given)
     with torch.no_grad():  # operands may require grad: autograd is above
-        out, lse = _results(q, v, with_lse)
-        in_use.attention(
-            q, k, v, out, lse=lse if with_lse else False, mask=mask,
-            window=None if mask == "none" else (window_left, window_right), scale=scale, bias=bias,
-            alibi_slopes=slopes, soft_cap=soft_cap, sinks=sinks, dropout_p=dropout_p, seed=first, offset=offset,
-            layout="bhsd",
+        out, lse = _results(a.q, a.v, a.with_lse)
+        dispatchers.find(a.dispatcher, a.q.device).attention(
+            a.q, a.k, a.v, out, lse=lse if a.with_lse else False, bias=a.bias, alibi_slopes=a.slopes, sinks=a.sinks,
+            layout="bhsd", **features(a),
         )  # fmt: skip
     return out, lse
 
 
-def _fake(
-    q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, bias: torch.Tensor | None, slopes: torch.Tensor | None,
-    sinks: torch.Tensor | None, seed: torch.Tensor | None, mask: str = "none", window_left: int = -1,
-    window_right: int = -1, scale: float | None = None, soft_cap: float = 0.0, dropout_p: float = 0.0,
-    with_lse: bool = True, deterministic: bool = False, dispatcher: str = "",
-) -> tuple[torch.Tensor, torch.Tensor]:  # fmt: skip
+def _fake(*given: Any) -> tuple[torch.Tensor, torch.Tensor]:
+    a = ATTENTION.arguments(given)
+    q, k, v = a.q, a.k, a.v
     torch._check(
         q.shape[-1] == k.shape[-1],
         lambda: f"query has head dimension {q.shape[-1]} and key {k.shape[-1]}; they must be equal",
@@ -183,7 +168,7 @@ def _fake(
     torch._check(
         k.shape[-2] == v.shape[-2], lambda: f"key has {k.shape[-2]} rows and value {v.shape[-2]}; they must be equal"
     )
-    return _results(q, v, with_lse)
+    return _results(q, v, a.with_lse)
 
 
 def _results(q: torch.Tensor, v: torch.Tensor, with_lse: bool) -> tuple[torch.Tensor, torch.Tensor]:
@@ -193,7 +178,7 @@ def _results(q: torch.Tensor, v: torch.Tensor, with_lse: bool) -> tuple[torch.Te
 
 
 OPERATOR = register(
-    _SCHEMA,
+    ATTENTION.text,
     _run,
     laid_out(attentions.forward, _fake),
     _fake,

@@ -11,40 +11,41 @@ from typing import Any
 
 import torch  # pants: no-infer-dep
 from kernelwright.torch.inputs import addressable
+from kernelwright.torch.schemas import ATTENTION, ATTENTION_BACKWARD, VARLEN
 
 _ops = torch.ops.kernelwright
 
 
 def forward(info: Any, dims: Sequence[Any], *arguments: Any) -> tuple[Any, Any]:
     """The rule for ``kernelwright::attention``."""
-    q, k, v, bias, slopes, sinks, _, *options = arguments
-    with_lse, dropout_p = options[6], options[5]
-    if dims[5] is not None or dropout_p > 0:
-        return _each(_ops.attention, info, dims, arguments, (True, with_lse))
-    size, batch = info.batch_size, _extent(q, dims[0])
-    q, k, v = (_requests(one, dim, size) for one, dim in zip((q, k, v), dims[:3], strict=True))
-    bias, slopes = _bias(bias, dims[3], size, batch), _slopes(slopes, dims[4], size, batch)
-    return _parted(_ops.attention(q, k, v, bias, slopes, sinks, None, *options), size, (True, with_lse))
+    a, at = ATTENTION.arguments(arguments), ATTENTION.arguments(dims)
+    parted = (True, a.with_lse)
+    if at.sinks is not None or a.dropout_p > 0:
+        return _each(_ops.attention, info, dims, arguments, parted)
+    return _parted(_ops.attention(*_joined(a, at, info.batch_size, "qkv")), info.batch_size, parted)
 
 
 def backward(info: Any, dims: Sequence[Any], *arguments: Any) -> tuple[Any, Any]:
     """The rule for ``kernelwright::attention_backward``."""
-    *tensors, bias, slopes, _, mask, left, right, scale, soft_cap, dropout_p, with_dbias = arguments[:16]
-    parted = (True, True, True, with_dbias)
-    if dropout_p > 0:
+    a, at = ATTENTION_BACKWARD.arguments(arguments), ATTENTION_BACKWARD.arguments(dims)
+    parted = (True, True, True, a.with_dbias)
+    if a.dropout_p > 0:
         return _each(_ops.attention_backward, info, dims, arguments, parted)
-    size, batch = info.batch_size, _extent(tensors[0], dims[0])
-    *tensors, lse = (_requests(one, dim, size) for one, dim in zip(tensors, dims[:6], strict=True))
-    bias, slopes = _bias(bias, dims[6], size, batch), _slopes(slopes, dims[7], size, batch)
-    options = (mask, left, right, scale, soft_cap, dropout_p, with_dbias, *arguments[16:])
-    return _parted(
-        _ops.attention_backward(*tensors, lse.contiguous(), bias, slopes, None, *options), size, parted
-    )  # fmt: skip
+    joined = _joined(a, at, info.batch_size, ("q", "k", "v", "out", "grad", "lse"))
+    joined = joined._replace(lse=joined.lse.contiguous())
+    return _parted(_ops.attention_backward(*joined), info.batch_size, parted)
+
+
+def _joined(a: Any, at: Any, size: int, tensors: Sequence[str]) -> Any:
+    """The arguments of one launch for all elements; without dropout the seed means nothing."""
+    folded = {name: _requests(getattr(a, name), getattr(at, name), size) for name in tensors}
+    bias = _bias(a.bias, at.bias, size, _extent(a.q, at.q))
+    return a._replace(bias=bias, slopes=_slopes(a.slopes, at.slopes, size, _extent(a.q, at.q)), seed=None, **folded)
 
 
 def varlen(info: Any, dims: Sequence[Any], *arguments: Any) -> tuple[Any, Any]:
     """The rule for ``kernelwright::attention_varlen``."""
-    with_lse = arguments[17]
+    with_lse = VARLEN.arguments(arguments).with_lse
     return _each(_ops.attention_varlen, info, dims, arguments, (True, with_lse))
 
 

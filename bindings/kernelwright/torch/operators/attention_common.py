@@ -40,16 +40,20 @@ def records(*operands: torch.Tensor | None) -> bool:
     return any(one is not None and one.requires_grad for one in operands)
 
 
-def numbers(seed: torch.Tensor | None) -> tuple[int, int]:
-    """Seed and offset of dropout. ArrayError for another tensor than two int64 numbers on the CPU."""
-    if seed is None:
-        return 0, 0
-    if seed.dtype != torch.int64 or tuple(seed.shape) != (2,) or seed.device.type != "cpu":
-        raise ArrayError(
-            f"seed is {seed.dtype} {tuple(seed.shape)} on {seed.device}; allowed: torch.int64 (2,) on cpu, not negative"
-        )
-    first, offset = seed.tolist()
-    return int(first), int(offset)
+def features(a: Any) -> dict[str, Any]:
+    """What the arguments of an operator say beside operands. ArrayError for a seed that is no two int64 on the CPU."""
+    first = offset = 0
+    if a.seed is not None:
+        if a.seed.dtype != torch.int64 or tuple(a.seed.shape) != (2,) or a.seed.device.type != "cpu":
+            raise ArrayError(
+                f"seed is {a.seed.dtype} {tuple(a.seed.shape)} on {a.seed.device}; allowed: torch.int64 (2,) on cpu,"
+                " not negative"
+            )
+        first, offset = map(int, a.seed.tolist())
+    return {
+        "mask": a.mask, "window": None if a.mask == "none" else (a.window_left, a.window_right), "scale": a.scale,
+        "soft_cap": a.soft_cap, "dropout_p": a.dropout_p, "seed": first, "offset": offset,
+    }  # fmt: skip
 
 
 def check_gradients(

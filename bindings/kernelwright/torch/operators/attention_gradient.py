@@ -14,19 +14,12 @@ from kernelwright.torch.operator import laid_out, register
 from kernelwright.torch.operators import attention_batching
 from kernelwright.torch.operators.attention_common import (
     check_gradients,
+    features,
     no_second_derivative,
-    numbers,
     of_sinks,
     with_advice,
 )
-
-_SCHEMA = (
-    "attention_backward(Tensor q, Tensor k, Tensor v, Tensor out, Tensor grad, Tensor lse, Tensor? bias, "
-    'Tensor? slopes, Tensor? seed, str mask="none", int window_left=-1, int window_right=-1, float? scale=None, '
-    "float soft_cap=0.0, "
-    'float dropout_p=0.0, bool with_dbias=False, bool deterministic=False, str dispatcher="") '
-    "-> (Tensor, Tensor, Tensor, Tensor)"
-)
+from kernelwright.torch.schemas import ATTENTION, ATTENTION_BACKWARD, keep, kept
 
 
 def beside(q: torch.Tensor, hdim: Any) -> torch.Tensor:
@@ -39,65 +32,52 @@ def beside(q: torch.Tensor, hdim: Any) -> torch.Tensor:
 
 def save(ctx: Any, inputs: tuple[Any, ...], output: tuple[torch.Tensor, torch.Tensor]) -> None:
     """Keep what :func:`backward` needs. ArrayError for a gradient that is not computed."""
-    q, k, v, bias, slopes, sinks, seed, *ctx.options, with_lse, ctx.deterministic, ctx.dispatcher = inputs
-    check_gradients((("query", q), ("key", k), ("value", v)), slopes, (bias, sinks), with_lse)
-    ctx.save_for_backward(q, k, v, bias, slopes, sinks, seed, *output)
+    a = ATTENTION.arguments(inputs)
+    check_gradients((("query", a.q), ("key", a.k), ("value", a.v)), a.slopes, (a.bias, a.sinks), a.with_lse)
+    keep(ctx, a, output)
 
 
 def backward(ctx: Any, grad: torch.Tensor, _: torch.Tensor) -> tuple[Any, ...]:
     """Gradients of Q, K, V, bias and sinks. NoKernelError where no kernel serves them."""
-    q, k, v, bias, slopes, sinks, seed, out, lse = ctx.saved_tensors
-    with_dbias = bias is not None and ctx.needs_input_grad[3]
+    a, out, lse = kept(ctx)
+    needs = ATTENTION.arguments(ctx.needs_input_grad)
+    with_dbias = a.bias is not None and needs.bias
     if grad.stride(-1) != 1:
         grad = grad.contiguous()
-    dq, dk, dv, dbias = OPERATOR(
-        q, k, v, out, grad, lse, bias, slopes, seed, *ctx.options, with_dbias, ctx.deterministic, ctx.dispatcher
-    )
+    dq, dk, dv, dbias = OPERATOR(*ATTENTION_BACKWARD.of(a, out=out, grad=grad, lse=lse, with_dbias=with_dbias))
     dsinks = None
-    if sinks is not None and ctx.needs_input_grad[5]:
-        dsinks = of_sinks(sinks, lse, (grad.float() * out.float()).sum(-1))
-    of_bias = dbias.sum_to_size(bias.shape) if with_dbias else None
-    return dq, dk, dv, of_bias, None, dsinks, *[None] * 10
+    if a.sinks is not None and needs.sinks:
+        dsinks = of_sinks(a.sinks, lse, (grad.float() * out.float()).sum(-1))
+    return ATTENTION.gradients(
+        q=dq, k=dk, v=dv, bias=dbias.sum_to_size(a.bias.shape) if with_dbias else None, sinks=dsinks
+    )
 
 
-def _run(
-    q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, out: torch.Tensor, grad: torch.Tensor, lse: torch.Tensor,
-    bias: torch.Tensor | None, slopes: torch.Tensor | None, seed: torch.Tensor | None, mask: str = "none",
-    window_left: int = -1, window_right: int = -1, scale: float | None = None, soft_cap: float = 0.0,
-    dropout_p: float = 0.0, with_dbias: bool = False, deterministic: bool = False, dispatcher: str = "",
-) -> tuple[torch.Tensor, ...]:  # fmt: skip
-    in_use = dispatchers.find(dispatcher, q.device)
-    first, offset = numbers(seed)
-    with torch.no_grad(), with_advice(dropout_p, soft_cap, with_dbias):
-        dq, dk, dv, dbias = _results(q, k, v, bias, with_dbias)
-        in_use.attention_backward(
-            q, k, v, out, grad, lse, dq=dq, dk=dk, dv=dv, dbias=dbias if with_dbias else False, mask=mask,
-            window=None if mask == "none" else (window_left, window_right), scale=scale, bias=bias,
-            alibi_slopes=slopes, soft_cap=soft_cap, dropout_p=dropout_p, seed=first, offset=offset,
-            deterministic=deterministic, layout="bhsd",
+def _run(*given: Any) -> tuple[torch.Tensor, ...]:
+    a = ATTENTION_BACKWARD.arguments(given)
+    with torch.no_grad(), with_advice(a.dropout_p, a.soft_cap, a.with_dbias):
+        dq, dk, dv, dbias = _results(a)
+        dispatchers.find(a.dispatcher, a.q.device).attention_backward(
+            a.q, a.k, a.v, a.out, a.grad, a.lse, dq=dq, dk=dk, dv=dv, dbias=dbias if a.with_dbias else False,
+            bias=a.bias, alibi_slopes=a.slopes, deterministic=a.deterministic, layout="bhsd", **features(a),
         )  # fmt: skip
     return dq, dk, dv, dbias
 
 
-def _fake(
-    q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, out: torch.Tensor, grad: torch.Tensor, lse: torch.Tensor,
-    bias: torch.Tensor | None, slopes: torch.Tensor | None, seed: torch.Tensor | None, mask: str = "none",
-    window_left: int = -1, window_right: int = -1, scale: float | None = None, soft_cap: float = 0.0,
-    dropout_p: float = 0.0, with_dbias: bool = False, deterministic: bool = False, dispatcher: str = "",
-) -> tuple[torch.Tensor, ...]:  # fmt: skip
-    return _results(q, k, v, bias, with_dbias)
+def _fake(*given: Any) -> tuple[torch.Tensor, ...]:
+    return _results(ATTENTION_BACKWARD.arguments(given))
 
 
-def _results(
-    q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, bias: torch.Tensor | None, with_dbias: bool
-) -> tuple[torch.Tensor, ...]:
+def _results(a: Any) -> tuple[torch.Tensor, ...]:
     """Memory in the order of the operands; that of dbias, not broadcast, is empty where nobody asked for it."""
-    whole = bias.new_empty((*q.shape[:-1], k.shape[-2]) if with_dbias else (0,)) if bias is not None else q.new_empty(0)
-    return *(beside(one, one.shape[-1]) for one in (q, k, v)), whole
+    dbias = (a.q if a.bias is None else a.bias).new_empty(
+        (*a.q.shape[:-1], a.k.shape[-2]) if a.with_dbias and a.bias is not None else (0,)
+    )
+    return *(beside(one, one.shape[-1]) for one in (a.q, a.k, a.v)), dbias
 
 
 OPERATOR = register(
-    _SCHEMA,
+    ATTENTION_BACKWARD.text,
     _run,
     laid_out(attentions.backward, _fake),
     _fake,

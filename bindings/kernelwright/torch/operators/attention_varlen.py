@@ -19,29 +19,15 @@ from kernelwright.torch.operators.attention_common import (
     check_dtypes,
     check_gradients,
     dropout,
+    features,
     no_second_derivative,
-    numbers,
     of_sinks,
     records,
     with_advice,
 )
+from kernelwright.torch.schemas import VARLEN, VARLEN_BACKWARD, keep, kept
 
 __all__ = ["varlen_attn"]
-
-_FEATURES = (
-    'str mask="none", int window_left=-1, int window_right=-1, float? scale=None, float soft_cap=0.0, '
-    "float dropout_p=0.0, "
-)
-_SCHEMA = (
-    "attention_varlen(Tensor q, Tensor k, Tensor v, Tensor cu_q, Tensor cu_k, SymInt max_q, SymInt max_k, "
-    f"Tensor? seqused_k, Tensor? slopes, Tensor? sinks, Tensor? seed, {_FEATURES}bool with_lse=True, "
-    'bool deterministic=False, str dispatcher="") -> (Tensor, Tensor)'
-)
-_GRADIENT_SCHEMA = (
-    "attention_varlen_backward(Tensor q, Tensor k, Tensor v, Tensor out, Tensor grad, Tensor lse, Tensor cu_q, "
-    f"Tensor cu_k, SymInt max_q, SymInt max_k, Tensor? seqused_k, Tensor? slopes, Tensor? seed, {_FEATURES}"
-    'bool deterministic=False, str dispatcher="") -> (Tensor, Tensor, Tensor)'
-)
 
 
 def varlen_attn(
@@ -130,41 +116,26 @@ def varlen_attn(
     return (out, lse.detach()) if return_lse else out
 
 
-def _features(
-    mask: str, left: int, right: int, scale: float | None, soft_cap: float, dropout_p: float, seed: torch.Tensor | None,
-) -> dict[str, Any]:  # fmt: skip
-    first, offset = numbers(seed)
-    return {
-        "mask": mask, "window": None if mask == "none" else (left, right), "scale": scale, "soft_cap": soft_cap,
-        "dropout_p": dropout_p, "seed": first, "offset": offset,
-    }  # fmt: skip
-
-
-def _run(
-    q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, cu_q: torch.Tensor, cu_k: torch.Tensor, max_q: int, max_k: int,
-    seqused_k: torch.Tensor | None, slopes: torch.Tensor | None, sinks: torch.Tensor | None, seed: torch.Tensor | None,
-    mask: str = "none", window_left: int = -1, window_right: int = -1, scale: float | None = None,
-    soft_cap: float = 0.0, dropout_p: float = 0.0, with_lse: bool = True, deterministic: bool = False,
-    dispatcher: str = "",
-) -> tuple[torch.Tensor, torch.Tensor]:  # fmt: skip
-    in_use = dispatchers.find(dispatcher, q.device)
-    features = _features(mask, window_left, window_right, scale, soft_cap, dropout_p, seed)
+def _run(*given: Any) -> tuple[torch.Tensor, torch.Tensor]:
+    a = VARLEN.arguments(given)
     with torch.no_grad():  # operands may require grad: autograd is above
-        out, lse = _results(q, v, with_lse)
-        in_use.attention(
-            q, k, v, out, lse=lse if with_lse else False, alibi_slopes=slopes, sinks=sinks, cu_seqlens_q=cu_q,
-            cu_seqlens_k=cu_k, max_seqlen_q=max_q, max_seqlen_k=max_k, seqlens_k=seqused_k, **features,
-        )  # fmt: skip
+        out, lse = _results(a.q, a.v, a.with_lse)
+        dispatchers.find(a.dispatcher, a.q.device).attention(
+            a.q, a.k, a.v, out, lse=lse if a.with_lse else False, sinks=a.sinks, **_lengths(a), **features(a)
+        )
     return out, lse
 
 
-def _fake(
-    q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, cu_q: torch.Tensor, cu_k: torch.Tensor, max_q: int, max_k: int,
-    seqused_k: torch.Tensor | None, slopes: torch.Tensor | None, sinks: torch.Tensor | None, seed: torch.Tensor | None,
-    mask: str = "none", window_left: int = -1, window_right: int = -1, scale: float | None = None,
-    soft_cap: float = 0.0, dropout_p: float = 0.0, with_lse: bool = True, deterministic: bool = False,
-    dispatcher: str = "",
-) -> tuple[torch.Tensor, torch.Tensor]:  # fmt: skip
+def _lengths(a: Any) -> dict[str, Any]:
+    return {
+        "alibi_slopes": a.slopes, "cu_seqlens_q": a.cu_q, "cu_seqlens_k": a.cu_k, "max_seqlen_q": a.max_q,
+        "max_seqlen_k": a.max_k, "seqlens_k": a.seqused_k,
+    }  # fmt: skip
+
+
+def _fake(*given: Any) -> tuple[torch.Tensor, torch.Tensor]:
+    a = VARLEN.arguments(given)
+    q, k, v = a.q, a.k, a.v
     for name, tensor in (("query", q), ("key", k), ("value", v)):
         torch._check(tensor.dim() == 3, lambda name=name, tensor=tensor: f"{name} has {tensor.dim()} dimensions, not 3")
     torch._check(
@@ -174,7 +145,7 @@ def _fake(
     torch._check(
         k.shape[0] == v.shape[0], lambda: f"key has {k.shape[0]} rows and value {v.shape[0]}; they must be equal"
     )
-    return _results(q, v, with_lse)
+    return _results(q, v, a.with_lse)
 
 
 def _results(q: torch.Tensor, v: torch.Tensor, with_lse: bool) -> tuple[torch.Tensor, torch.Tensor]:
@@ -185,52 +156,35 @@ def _results(q: torch.Tensor, v: torch.Tensor, with_lse: bool) -> tuple[torch.Te
 
 def _save(ctx: Any, inputs: tuple[Any, ...], output: tuple[torch.Tensor, torch.Tensor]) -> None:
     """Keep what :func:`_backward` needs. ArrayError for operands without gradients that require one."""
-    q, k, v, cu_q, cu_k, *ctx.longest, seqused_k, slopes, sinks, seed = inputs[:11]
-    *ctx.options, with_lse, ctx.deterministic, ctx.dispatcher = inputs[11:]
-    check_gradients((("query", q), ("key", k), ("value", v)), slopes, (sinks,), with_lse)
-    ctx.save_for_backward(q, k, v, cu_q, cu_k, seqused_k, slopes, sinks, seed, *output)
+    a = VARLEN.arguments(inputs)
+    check_gradients((("query", a.q), ("key", a.k), ("value", a.v)), a.slopes, (a.sinks,), a.with_lse)
+    keep(ctx, a, output)
 
 
 def _backward(ctx: Any, grad: torch.Tensor, _: torch.Tensor) -> tuple[Any, ...]:
     """Gradients of Q, K, V and sinks. NoKernelError where no kernel serves them."""
-    q, k, v, cu_q, cu_k, seqused_k, slopes, sinks, seed, out, lse = ctx.saved_tensors
+    a, out, lse = kept(ctx)
     if grad.stride(-1) != 1:
         grad = grad.contiguous()
-    of_qkv = GRADIENT(
-        q, k, v, out, grad, lse, cu_q, cu_k, *ctx.longest, seqused_k, slopes, seed, *ctx.options, ctx.deterministic,
-        ctx.dispatcher,
-    )  # fmt: skip
+    dq, dk, dv = GRADIENT(*VARLEN_BACKWARD.of(a, out=out, grad=grad, lse=lse))
     dsinks = None
-    if sinks is not None and ctx.needs_input_grad[9]:
-        dsinks = of_sinks(sinks, lse, (grad.float() * out.float()).sum(-1).t())
-    return *of_qkv, *[None] * 6, dsinks, *[None] * 10
+    if a.sinks is not None and VARLEN.arguments(ctx.needs_input_grad).sinks:
+        dsinks = of_sinks(a.sinks, lse, (grad.float() * out.float()).sum(-1).t())
+    return VARLEN.gradients(q=dq, k=dk, v=dv, sinks=dsinks)
 
 
-def _run_gradient(
-    q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, out: torch.Tensor, grad: torch.Tensor, lse: torch.Tensor,
-    cu_q: torch.Tensor, cu_k: torch.Tensor, max_q: int, max_k: int, seqused_k: torch.Tensor | None,
-    slopes: torch.Tensor | None, seed: torch.Tensor | None, mask: str = "none", window_left: int = -1,
-    window_right: int = -1, scale: float | None = None, soft_cap: float = 0.0, dropout_p: float = 0.0,
-    deterministic: bool = False, dispatcher: str = "",
-) -> tuple[torch.Tensor, ...]:  # fmt: skip
-    in_use = dispatchers.find(dispatcher, q.device)
-    features = _features(mask, window_left, window_right, scale, soft_cap, dropout_p, seed)
-    with torch.no_grad(), with_advice(dropout_p, soft_cap):
-        dq, dk, dv = _gradients(q, k, v)
-        in_use.attention_backward(
-            q, k, v, out, grad, lse, dq=dq, dk=dk, dv=dv, alibi_slopes=slopes, cu_seqlens_q=cu_q, cu_seqlens_k=cu_k,
-            max_seqlen_q=max_q, max_seqlen_k=max_k, seqlens_k=seqused_k, deterministic=deterministic, **features,
+def _run_gradient(*given: Any) -> tuple[torch.Tensor, ...]:
+    a = VARLEN_BACKWARD.arguments(given)
+    with torch.no_grad(), with_advice(a.dropout_p, a.soft_cap):
+        dq, dk, dv = _gradients(a.q, a.k, a.v)
+        dispatchers.find(a.dispatcher, a.q.device).attention_backward(
+            a.q, a.k, a.v, a.out, a.grad, a.lse, dq=dq, dk=dk, dv=dv, deterministic=a.deterministic, **_lengths(a),
+            **features(a),
         )  # fmt: skip
     return dq, dk, dv
 
 
-def _fake_gradient(
-    q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, out: torch.Tensor, grad: torch.Tensor, lse: torch.Tensor,
-    cu_q: torch.Tensor, cu_k: torch.Tensor, max_q: int, max_k: int, seqused_k: torch.Tensor | None,
-    slopes: torch.Tensor | None, seed: torch.Tensor | None, mask: str = "none", window_left: int = -1,
-    window_right: int = -1, scale: float | None = None, soft_cap: float = 0.0, dropout_p: float = 0.0,
-    deterministic: bool = False, dispatcher: str = "",
-) -> tuple[torch.Tensor, ...]:  # fmt: skip
+def _fake_gradient(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, *_: Any) -> tuple[torch.Tensor, ...]:
     return _gradients(q, k, v)
 
 
@@ -239,7 +193,7 @@ def _gradients(*operands: torch.Tensor) -> tuple[torch.Tensor, ...]:
 
 
 OPERATOR = register(
-    _SCHEMA,
+    VARLEN.text,
     _run,
     laid_out(varlen.forward, _fake),
     _fake,
@@ -248,7 +202,7 @@ OPERATOR = register(
     attention_batching.varlen,
 )
 GRADIENT = register(
-    _GRADIENT_SCHEMA,
+    VARLEN_BACKWARD.text,
     _run_gradient,
     laid_out(varlen.backward, _fake_gradient),
     _fake_gradient,

@@ -15,10 +15,10 @@ from kernelwright.codegen.operation import operation
 from kernelwright.codegen.templates import read_template, render_template
 from kernelwright.codegen.toolchains.hip import HipToolchain
 from kernelwright.codegen.toolchains.host import Command, HostToolchain
+from kernelwright.codegen.trees import launcher_files
 
 _LAUNCHER = "hip_common_launcher"
-_FOLDER = f"__{_LAUNCHER}/launchers/hip/common"
-_SOURCES = {name: f"{_FOLDER}/{name}.c" for name in ("code_object", "runtime")}
+_SOURCES = launcher_files("ck_tile", "common", "code_object", "runtime")
 _TREES = ("abi", "hip_common")
 # What each kernel adds to the memory of a compile of several.
 _ANOTHER_MB = 40
@@ -41,7 +41,7 @@ class CkTileBackend:
         variables = {"name": kernel.name, "arch": kernel.arch, "symbol": kernel.symbol, "code_object": code}
         image = RenderedFile(f"{base}.image.S", render_template(template, variables))
         image_object, descriptor_object = f"{base}.image.o", f"{base}.o"
-        host_trees = ("abi", "widths", *launcher_trees([kernel.spec.op], self.name), "hip_common")
+        host_trees = _once("abi", "widths", *launcher_trees([kernel.spec.op], self.name), "hip_common")
         steps = (
             ("compile", self._compile(kernel, arch, header, assembly, 1), (header,), assembly),
             ("assemble", self.hip.assemble(assembly, device, arch.target), (assembly,), device),
@@ -99,7 +99,7 @@ class CkTileBackend:
         """Compile the table and the launcher (which knows its architecture), and link."""
         base = library.removesuffix(".so")
         table_object = f"{base}_table.o"
-        trees = (*_TREES, *launcher_trees(operations, self.name))
+        trees = _once(*_TREES, *launcher_trees(operations, self.name))
         actions = [
             self.host.compile_c(table, table_object, trees=("abi",)).action(
                 f"table:{base}", f"Compile the kernel table {table}", (table,), (table_object,)
@@ -109,9 +109,14 @@ class CkTileBackend:
         for name, source in sorted({**_SOURCES, **launcher_sources(operations, self.name)}.items()):
             output, target = f"{base}_{name}.o", f'-DKW_HIP_TARGET="{arch.target}"'
             seen = source_trees(source, *(_TREES if name in _SOURCES else trees), _LAUNCHER)
-            command = self.host.compile_c(source, output, (target,), seen)
+            command = self.host.compile_cxx(source, output, (target,), seen)
             actions.append(command.action(f"{name}:{base}", f"Compile {name} of the HIP launcher", (), (output,)))
             own.append(output)
         parts = (table_object, *own, *objects)
         link = self.host.link_shared(parts, library, ("dl", "pthread"))
         return (*actions, link.action(f"link:{base}", f"Link {library}", parts, (library,)))
+
+
+def _once(*trees: str) -> tuple[str, ...]:
+    """Kernels and launchers see some of the same headers."""
+    return tuple(dict.fromkeys(trees))

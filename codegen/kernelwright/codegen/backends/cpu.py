@@ -11,9 +11,10 @@ from kernelwright.codegen.backends.base import launcher_sources, launcher_trees,
 from kernelwright.codegen.kernel import Kernel
 from kernelwright.codegen.operation import operation
 from kernelwright.codegen.toolchains.host import HostToolchain
+from kernelwright.codegen.trees import launcher_files
 
 _LAUNCHER = "cpu_common_launcher"
-_SOURCES = {"library": f"__{_LAUNCHER}/launchers/cpu/common/library.cpp"}
+_SOURCES = launcher_files("cpu", "common", "library")
 _TREES = ("abi", "cpu_common")
 # Peak resident size of one compile (clang 22: 113 MB for 14x32 bf16), rounded up.
 _COMPILE_MB = 160

@@ -12,10 +12,10 @@ from kernelwright.codegen.kernel import Kernel
 from kernelwright.codegen.operation import operation
 from kernelwright.codegen.toolchains.cuda import CUDA, CudaToolchain
 from kernelwright.codegen.toolchains.host import Command, HostToolchain
+from kernelwright.codegen.trees import launcher_files
 
 _LAUNCHER = "cuda_src_common_launcher"
-_FOLDER = f"__{_LAUNCHER}/launchers/cuda/common"
-_SOURCES = {"runtime": f"{_FOLDER}/runtime.c"}
+_SOURCES = launcher_files("cutlass", "common", "runtime")
 _TREES = ("abi", "widths", "cuda_src_common")
 _CUDART = ("cudart_static", "rt", "pthread", "dl", "m")
 
@@ -53,10 +53,15 @@ class CutlassBackend:
         """Compile the table and the shared run-time sources, and link all with the static CUDA runtime."""
         stem = library.removesuffix(".so")
         trees = (*_TREES, *launcher_trees(operations, self.name))
-        compiles = [self._compile_c(table, f"{stem}_table.o", ("abi",))]
+        table_object = f"{stem}_table.o"
+        compile_table = self.host.compile_c(table, table_object, trees=("abi",))
+        compiles = [compile_table.action(f"compile {table_object}", f"Compile {table}", [table], [table_object])]
         for name, source in {**_SOURCES, **launcher_sources(operations, self.name)}.items():
-            seen, macros = source_trees(source, *trees, _LAUNCHER), _recognition(arch) if name in _SOURCES else ()
-            compiles.append(self._compile_c(source, f"{stem}_{name}.o", seen, macros))
+            flags = ("-isystem", f"{CUDA}/include", *(_recognition(arch) if name in _SOURCES else ()))
+            output, seen = f"{stem}_{name}.o", source_trees(source, *trees, _LAUNCHER)
+            command = self.host.compile_source(source, output, flags, seen)
+            command = dataclasses.replace(command, trees=(*command.trees, "cuda"))
+            compiles.append(command.action(f"compile {output}", f"Compile the CUDA {name} of {library}", [], [output]))
         everything = [*objects, *(output for action in compiles for output in action.outputs)]
         link = self._link(everything, library)
         return (
@@ -64,16 +69,10 @@ class CutlassBackend:
             link.action(f"link {library}", f"Link {library}", everything, [library]),
         )
 
-    def _compile_c(self, source: str, output: str, trees: Sequence[str], macros: Sequence[str] = ()) -> Action:
-        command = self.host.compile_c(source, output, flags=("-isystem", f"{CUDA}/include", *macros), trees=trees)
-        command = dataclasses.replace(command, trees=(*command.trees, "cuda"))
-        inputs = [] if source.startswith("__") else [source]
-        return command.action(f"compile {output}", f"Compile {source.rsplit('/', 1)[-1]}", inputs, [output])
-
     def _link(self, objects: Sequence[str], library: str) -> Command:
         command = self.host.link_shared(objects, library, _CUDART, compiler_rt=True)  # CUTLASS divides 128 bits
         # The static CUDA runtime has symbols of default visibility; the map keeps them inside.
-        argv = (*command.argv, f"-L{CUDA}/lib", f"-Wl,--version-script={_FOLDER}/library.map")
+        argv = (*command.argv, f"-L{CUDA}/lib", f"-Wl,--version-script=__{_LAUNCHER}/launchers/cuda/common/library.map")
         return dataclasses.replace(command, argv=argv, trees=(*command.trees, "cuda", _LAUNCHER))
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import json
 import os
 import sys
@@ -18,10 +17,11 @@ from kernelwright.arch import ArchError
 from kernelwright.codegen.backends.registry import toolchain_words
 from kernelwright.codegen.interface.cli_arch import arch as arch_command
 from kernelwright.codegen.interface.cli_cache import cache as cache_command
-from kernelwright.codegen.interface.cli_complete import JitCommand, complete_arch, complete_jit, complete_set
+from kernelwright.codegen.interface.cli_complete import complete_arch, complete_set
 from kernelwright.codegen.interface.cli_generate import generate
 from kernelwright.codegen.interface.cli_heuristic import heuristic
 from kernelwright.codegen.interface.cli_made import formulas, headers, plugin_data
+from kernelwright.codegen.interface.cli_parts import TREES_HELP, coverage, jit, part, tile_engine, tree_roots
 from kernelwright.codegen.interface.cli_sign import sign, verify_packages
 from kernelwright.codegen.interface.exit_codes import (
     EXIT_BAD_INPUT,
@@ -173,6 +173,9 @@ kernelwright.add_command(heuristic)
 kernelwright.add_command(plugin_data)
 kernelwright.add_command(formulas)
 kernelwright.add_command(headers)
+kernelwright.add_command(jit)
+kernelwright.add_command(tile_engine)
+kernelwright.add_command(coverage)
 
 
 @kernelwright.command("plan")
@@ -238,11 +241,7 @@ def show_resources(library: tuple[str, ...], as_json: bool) -> int:
 @click.option("--json", "as_json", is_flag=True, help="One JSON object on stdout.")
 def show_quality(library: tuple[str, ...], as_json: bool) -> int:
     """Count what main loops of AMD kernels do: matrix, vector and LDS clocks, accesses; what limits occupancy."""
-    try:
-        quality = importlib.import_module("kernelwright.simulator.tools.quality")  # a generator can do without
-    except ImportError as error:
-        raise click.UsageError(f"counting needs {error.name}; pip install kernelwright[simulator]") from None
-    code: int = quality.main([*library, "--json"] if as_json else library)
+    code: int = part("kernelwright.simulator.tools.quality", "simulator").main([*library, *(["--json"] * as_json)])
     return code
 
 
@@ -261,7 +260,7 @@ def show_quality(library: tuple[str, ...], as_json: bool) -> int:
 )
 def show_machine(as_json: bool, folders: tuple[str, ...]) -> int:
     """Show interpreter, libraries, devices, drivers, toolchains and caches of this machine. Exit code 1: problems."""
-    doctor = importlib.import_module("kernelwright.dispatch.tools.doctor")  # a part that a generator can do without
+    doctor = part("kernelwright.dispatch.tools.doctor", "build")
     verified = [word for folder in folders for word in ("--verify", *([folder] if folder else []))]
     code: int = doctor.main([*(["--json"] if as_json else []), *verified])
     return code
@@ -271,7 +270,7 @@ def show_machine(as_json: bool, folders: tuple[str, ...]) -> int:
 @_kernel_options
 @_toolchain_options
 @click.option("--name", required=True, help="Library name, a C identifier; the file is lib<name>.so.")
-@click.option("--trees", "tree_file", required=True, metavar="FILE", help="JSON object: tree name to folder.")
+@click.option("--trees", "tree_file", metavar="FILE", help=TREES_HELP)
 @click.option("--out", required=True, metavar="DIR", help="Where <arch>/lib<name>.so and manifest.json go.")
 @click.option("--cache", metavar="DIR", help="Where results are kept (default: .cache in the output folder).")
 @click.option("--retry-failed", is_flag=True, help="Run commands again that failed before on the same inputs.")
@@ -289,7 +288,7 @@ def show_machine(as_json: bool, folders: tuple[str, ...]) -> int:
 )
 def build(
     name: str,
-    tree_file: str,
+    tree_file: str | None,
     out: str,
     cache: str | None,
     jobs: int,
@@ -304,7 +303,7 @@ def build(
     **options: Any,
 ) -> None:
     """Build libraries on this machine."""
-    from kernelwright.codegen.building.build import build_libraries, read_tree_roots
+    from kernelwright.codegen.building.build import build_libraries
     from kernelwright.codegen.building.execute import LocalExecutor
     from kernelwright.codegen.building.run_command import interrupt_on_signals
     from kernelwright.codegen.planning.models import read_models
@@ -314,12 +313,12 @@ def build(
 
         selections = _selections(**options, limits=_stated_limits(limits))
         _report_dropped(selections)
-        roots, chosen = read_tree_roots(tree_file), _toolchains(host, hip, cuda)
+        roots, chosen = tree_roots(tree_file), _toolchains(host, hip, cuda)
         click.echo(write_ninja(name, selections, chosen, roots, Path(out), read_models(models)))
         return
     interrupt_on_signals()
     executor = LocalExecutor(
-        tree_roots=read_tree_roots(tree_file),
+        tree_roots=tree_roots(tree_file),
         cache=Path(cache) if cache else Path(out, ".cache"),
         jobs=jobs,
         progress=lambda line: click.echo(line, err=True),
@@ -331,18 +330,6 @@ def build(
     chosen = _toolchains(host, hip, cuda)
     for path in build_libraries(name, selections, chosen, executor, Path(out), read_models(models)):
         click.echo(path)
-
-
-@kernelwright.command("jit", JitCommand, context_settings={"ignore_unknown_options": True, "help_option_names": []})
-@click.argument("arguments", nargs=-1, type=click.UNPROCESSED, shell_complete=complete_jit)
-def compile_missing(arguments: tuple[str, ...]) -> int:
-    """Compile kernels that are missing into the cache, print the path of their library. See kernelwright jit --help."""
-    try:
-        command = importlib.import_module("kernelwright.jit.command")  # a part that a generator can do without
-    except ModuleNotFoundError as error:
-        raise SpecError(f"this command needs the package {error.name}; pip install 'kernelwright[jit]'") from None
-    code: int = command.main(arguments)
-    return code
 
 
 @kernelwright.command("rules")

@@ -6,13 +6,13 @@ import subprocess
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from types import SimpleNamespace
+from types import ModuleType, SimpleNamespace
 
 import pytest
 
 from kernelwright.arch import Arch
 from kernelwright.codegen.actions import Action
-from kernelwright.codegen.interface import cli
+from kernelwright.codegen.interface import cli, cli_parts
 from kernelwright.codegen.interface.cli import main
 from kernelwright.codegen.interface.exit_codes import EXIT_BAD_INPUT, EXIT_DEFECT, EXIT_FAILED
 from kernelwright.codegen.testing.null_backend import NullBackend, NullToolchain, null_templates
@@ -257,3 +257,33 @@ def test_doctor_gets_its_options(monkeypatch: pytest.MonkeyPatch, given: list[st
 def test_the_version_is_printed(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["--version"]) == 0
     assert capsys.readouterr().out.startswith("kernelwright ")
+
+
+def test_without_trees_installed_wheels_serve_and_a_missing_one_says_what_to_install(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, spec: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, value in (("kernelwright.jit", ModuleType("kernelwright.jit")), ("kernelwright.jit.toolchains", None)):
+        monkeypatch.setitem(sys.modules, name, value)
+    rest = ["--name", "g", "--out", str(tmp_path / "o")]
+    assert main(["build", "--arch", "gfx942", "--spec", spec, *rest]) == EXIT_BAD_INPUT
+    assert "pip install 'kernelwright[jit]'" in capsys.readouterr().err
+    found = ModuleType("kernelwright.jit.toolchains")
+    found.InstalledTrees = dict  # type: ignore[attr-defined]
+    monkeypatch.setitem(sys.modules, "kernelwright.jit.toolchains", found)
+    assert main(["build", "--arch", "gfx942", "--spec", spec, *rest]) == EXIT_BAD_INPUT
+    assert "no folder was given for tree" in capsys.readouterr().err
+
+
+def test_commands_of_other_parts_are_listed_and_get_their_arguments(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert main(["--help"]) == 0
+    listed = capsys.readouterr().out
+    assert all(f"\n  {name} " in listed for name in ("jit", "tile-engine", "coverage"))
+    given: list[list[str]] = []
+    monkeypatch.setattr(
+        cli_parts, "part", lambda module, extra: SimpleNamespace(main=lambda words: given.append(words))
+    )
+    for words in (["tile-engine", "bench", "--help"], ["coverage", "--json", "x"]):
+        main(words)
+    assert given == [["bench", "--help"], ["coverage", "--json", "x"]]

@@ -53,9 +53,8 @@ def native_actions(output: str, sources: Sequence[str], link: Sequence[str], hos
         suffix = PurePosixPath(checked_path(source, "native source")).suffix
         if suffix not in (".c", ".cpp"):
             raise SpecError(f"native source {source!r} has the suffix {suffix!r}; allowed: .c, .cpp")
-        compile_source = host.compile_c if suffix == ".c" else host.compile_cxx
         built = f"{source}.o"
-        command = compile_source(source, built, trees=(HEADERS_TREE,))
+        command = host.compile_source(source, built, trees=(HEADERS_TREE,))
         actions.append(command.action(f"{source}:compile", f"Compile {source}", [source], [built]))
         objects.append(built)
     linked = host.link_shared(objects, output, link, compiler_rt=True)  # whatever sources there are

@@ -154,6 +154,11 @@ class HostToolchain:
         """
         return self._compile((*self.cxx, *_CXX), source, output, flags, trees, memory_mb)
 
+    def compile_source(self, source: str, output: str, flags: Sequence[str] = (), trees: Sequence[str] = ()) -> Command:
+        """C or C++, as the name of ``source`` says."""
+        compile = self.compile_c if source.endswith(".c") else self.compile_cxx
+        return compile(source, output, flags, trees)
+
     def link_shared(
         self, objects: Sequence[str], output: str, libraries: Sequence[str] = (), compiler_rt: bool = False
     ) -> Command:

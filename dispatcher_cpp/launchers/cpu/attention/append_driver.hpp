@@ -3,7 +3,7 @@
 #define KERNELWRIGHT_CPU_LAUNCHERS_ATTENTION_APPEND_DRIVER_HPP
 
 #include "launchers/cpu/attention/request.hpp"
-#include "launchers/cpu/common/thread_pool.hpp"
+#include "launchers/cpu/common/threads.hpp"
 
 namespace kernelwright::cpu {
 
@@ -24,7 +24,7 @@ class append_job {
   append_job(const attention_kernel& kernel, const append_plan& plan, const kw_append_args& args)
       : kernel_(kernel), plan_(plan), p_(plan.problem), args_(args), next_(0) {}
 
-  void run() { run_in_pool(threads_now(plan_.threads), &append_job::participate, this); }
+  void run() { run_parts(threads_now(plan_.threads), &append_job::participate, this); }
 
  private:
   static void participate(void* context, uint32_t) {

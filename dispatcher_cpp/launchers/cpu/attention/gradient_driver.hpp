@@ -24,7 +24,7 @@ class gradient_job {
         rules_(rules_of(plan.problem, args, kw_attention_keeps(&plan.problem))),
         next_(0) {}
 
-  void run() { run_in_pool(threads_now(plan_.threads), &gradient_job::participate, this); }
+  void run() { run_parts(threads_now(plan_.threads), &gradient_job::participate, this); }
 
  private:
   static void participate(void* context, uint32_t index) {

@@ -4,7 +4,7 @@
 
 #include "kernelwright/attention/checks.h"
 #include "launchers/cpu/attention/request.hpp"
-#include "launchers/cpu/common/thread_pool.hpp"
+#include "launchers/cpu/common/threads.hpp"
 
 namespace kernelwright::cpu {
 
@@ -31,7 +31,7 @@ class lines_job {
   lines_job(const attention_kernel& kernel, const lines_plan& plan, const kw_attention_args& args)
       : kernel_(kernel), plan_(plan), p_(plan.problem), args_(args), next_(0) {}
 
-  void run() { run_in_pool(threads_now(plan_.threads), &lines_job::participate, this); }
+  void run() { run_parts(threads_now(plan_.threads), &lines_job::participate, this); }
 
  private:
   static void participate(void* context, uint32_t) {

@@ -27,7 +27,7 @@ class part_job {
         next_(0),
         done_(0) {}
 
-  void run() { run_in_pool(threads_now(plan_.threads), &part_job::participate, this); }
+  void run() { run_parts(threads_now(plan_.threads), &part_job::participate, this); }
 
  private:
   static void participate(void* context, uint32_t index) {

@@ -4,7 +4,7 @@
 
 #include "launchers/cpu/attention/request.hpp"
 #include "launchers/cpu/common/room.hpp"
-#include "launchers/cpu/common/thread_pool.hpp"
+#include "launchers/cpu/common/threads.hpp"
 
 namespace kernelwright::cpu {
 

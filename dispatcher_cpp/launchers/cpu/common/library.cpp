@@ -1,4 +1,4 @@
-// The part of a CPU library that all its kernels share: errors, questions about the processor, threads.
+// The part of a CPU library that all its kernels share: errors, questions about the processor, numbers of threads.
 //
 // KERNELWRIGHT_CPU_LEVEL (3 or 4) is the x86-64 level that the library's kernels need; this file needs none.
 #include "launchers/cpu/common/library.hpp"
@@ -6,51 +6,13 @@
 #include <stdarg.h>
 #include <stdio.h>
 
-#include "launchers/cpu/common/thread_pool.hpp"
+#include "launchers/cpu/common/room.hpp"
+#include "launchers/cpu/common/threads.hpp"
 
 namespace kernelwright::cpu {
 namespace {
 
 thread_local char last_error[256];
-
-void before_fork() {
-  pthread_mutex_lock(&pool.launch);
-  pthread_mutex_lock(&pool.lock);
-}
-
-void after_fork_in_parent() {
-  pthread_mutex_unlock(&pool.lock);
-  pthread_mutex_unlock(&pool.launch);
-}
-
-// The child has only the thread that forked.
-void after_fork_in_child() {
-  pthread_mutex_init(&pool.launch, nullptr);
-  pthread_mutex_init(&pool.lock, nullptr);
-  pthread_cond_init(&pool.work, nullptr);
-  pthread_cond_init(&pool.idle, nullptr);
-  pool.started = pool.active = pool.wanted = 0;
-}
-
-// glibc's own entry: unlike pthread_atfork it forgets the handlers when this library is unloaded.
-extern "C" int __register_atfork(void (*)(), void (*)(), void (*)(), void*);
-extern "C" __attribute__((visibility("hidden"))) void* __dso_handle;
-
-__attribute__((constructor)) void start_pool() {
-  __register_atfork(before_fork, after_fork_in_parent, after_fork_in_child, &__dso_handle);
-}
-
-__attribute__((destructor)) void stop_pool() {
-  pthread_mutex_lock(&pool.launch);
-  pthread_mutex_lock(&pool.lock);
-  pool.stop = true;
-  __atomic_store_n(&pool.generation, pool.generation + 1, __ATOMIC_RELAXED);
-  pthread_cond_broadcast(&pool.work);
-  pthread_mutex_unlock(&pool.lock);
-  for (uint32_t i = 0; i < pool.started; ++i) pthread_join(pool.threads[i], nullptr);
-  pool.started = 0;
-  pthread_mutex_unlock(&pool.launch);
-}
 
 }  // namespace
 
@@ -75,6 +37,29 @@ kw_status check_launch(const kw_kernel* kernel, const void* plan, const kw_launc
     return fail(KW_INVALID_ARGUMENT, nullptr, 0, "device is %d, but the processor is device 0", launch->device);
   }
   return KW_OK;
+}
+
+kw_status check_op(const kw_kernel& kernel, const kw_problem& problem, const char* op, size_t size, char* reason,
+                   size_t bytes) {
+  if (problem.op == kernel.op && problem.struct_size >= size) return KW_OK;
+  return fail(KW_UNSUPPORTED, reason, bytes, "op is %u with %u bytes, but this kernel serves %s (%u) with %zu",
+              problem.op, problem.struct_size, op, kernel.op, size);
+}
+
+kw_status check_needed(uint64_t workspace_bytes, char* reason, size_t bytes) {
+  if (workspace_bytes <= kMostWorkspace) return KW_OK;
+  return fail(KW_UNSUPPORTED, reason, bytes, "the workspace would have %llu bytes, more than a process has memory",
+              static_cast<unsigned long long>(workspace_bytes));
+}
+
+kw_status check_args_size(uint32_t size, size_t needed) {
+  if (size >= needed) return KW_OK;
+  return fail(KW_INVALID_ARGUMENT, nullptr, 0, "args.struct_size is %u, below %zu", size, needed);
+}
+
+kw_status check_features(const kw_kernel& kernel, uint32_t features, char* reason, size_t bytes) {
+  if ((features & ~this_processor().features) == 0) return KW_OK;
+  return fail(KW_UNSUPPORTED, reason, bytes, "the processor lacks %s, which this kernel needs", kernel.features);
 }
 
 kw_status check_workspace(const kw_launch& launch, uint64_t needed) {

@@ -16,6 +16,21 @@ KW_HIDDEN kw_status fail(kw_status status, char* reason, size_t bytes, const cha
 KW_HIDDEN kw_status check_launch(const kw_kernel* kernel, const void* plan, const kw_launch* launch, const void* args);
 KW_HIDDEN kw_status check_workspace(const kw_launch& launch, uint64_t needed);
 
+// What traits of a descriptor points to.
+template <class Held>
+const Held& held_by(const kw_kernel* kernel) {
+  return *static_cast<const Held*>(kernel->traits);
+}
+
+// Is the problem of the operation that the kernel serves, whose name and struct are given? Neither is null.
+KW_HIDDEN kw_status check_op(const kw_kernel& kernel, const kw_problem& problem, const char* op, size_t size,
+                             char* reason, size_t bytes);
+// May a plan need so large a workspace?
+KW_HIDDEN kw_status check_needed(uint64_t workspace_bytes, char* reason, size_t bytes);
+KW_HIDDEN kw_status check_args_size(uint32_t size, size_t needed);
+// Does the processor have what a kernel with these features needs?
+KW_HIDDEN kw_status check_features(const kw_kernel& kernel, uint32_t features, char* reason, size_t bytes);
+
 // The processor that this runs on; detected once.
 KW_HIDDEN const processor& this_processor();
 

@@ -2,7 +2,7 @@
 #ifndef KERNELWRIGHT_CPU_LAUNCHERS_COMMON_TICKETS_HPP
 #define KERNELWRIGHT_CPU_LAUNCHERS_COMMON_TICKETS_HPP
 
-#include "launchers/cpu/common/thread_pool.hpp"
+#include "launchers/cpu/common/threads.hpp"
 
 namespace kernelwright::cpu {
 

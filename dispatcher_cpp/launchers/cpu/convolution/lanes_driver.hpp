@@ -17,7 +17,7 @@ class lanes_job {
   lanes_job(const conv_kernel& kernel, const lanes_plan& plan, const kw_conv_args& args, void* workspace)
       : kernel_(kernel), plan_(plan), args_(args), memory_(static_cast<char*>(workspace)) {}
 
-  void run() { run_in_pool(threads_now(plan_.threads), &lanes_job::participate, this); }
+  void run() { run_parts(threads_now(plan_.threads), &lanes_job::participate, this); }
 
  private:
   static void participate(void* context, uint32_t index) {

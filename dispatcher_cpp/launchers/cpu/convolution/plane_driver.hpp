@@ -3,7 +3,7 @@
 #define KERNELWRIGHT_CPU_LAUNCHERS_CONVOLUTION_PLANE_DRIVER_HPP
 
 #include "launchers/cpu/common/room.hpp"
-#include "launchers/cpu/common/thread_pool.hpp"
+#include "launchers/cpu/common/threads.hpp"
 #include "launchers/cpu/convolution/outputs.hpp"
 #include "launchers/cpu/convolution/slab.hpp"
 
@@ -51,7 +51,7 @@ class plane_job {
         sweep_(make_sweep(plan.problem, 0)),
         next_(0) {}
 
-  void run() { run_in_pool(threads_now(plan_.threads), &plane_job::participate, this); }
+  void run() { run_parts(threads_now(plan_.threads), &plane_job::participate, this); }
 
  private:
   static void participate(void* context, uint32_t index) {

@@ -20,7 +20,7 @@ class sweep_job {
         memory_(static_cast<char*>(workspace)),
         units_(divide_up(plan.channels, kernel.traits.warp_tile_k)) {}
 
-  void run() { run_in_pool(threads_now(plan_.threads), &sweep_job::participate, this); }
+  void run() { run_parts(threads_now(plan_.threads), &sweep_job::participate, this); }
 
  private:
   // What a thread keeps from one task to the next.

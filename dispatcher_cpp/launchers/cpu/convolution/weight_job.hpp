@@ -63,7 +63,7 @@ class weight_job {
         operands_(weight_memory{kernel, plan, args, static_cast<char*>(workspace), make_sweep(plan.problem, 0)}, plan) {
   }
 
-  void run() { run_in_pool(threads_now(plan_.threads), &weight_job::participate, this); }
+  void run() { run_parts(threads_now(plan_.threads), &weight_job::participate, this); }
 
  private:
   static void participate(void* context, uint32_t index) {

@@ -5,7 +5,7 @@
 #ifndef KERNELWRIGHT_CPU_LAUNCHERS_GEMM_DRIVER_HPP
 #define KERNELWRIGHT_CPU_LAUNCHERS_GEMM_DRIVER_HPP
 
-#include "launchers/cpu/common/thread_pool.hpp"
+#include "launchers/cpu/common/threads.hpp"
 #include "launchers/cpu/gemm/operands.hpp"
 #include "launchers/cpu/gemm/plan.hpp"
 #include "launchers/cpu/gemm/shuffle.hpp"
@@ -17,7 +17,7 @@ class gemm_job {
   gemm_job(const gemm_kernel& kernel, const gemm_plan& plan, const product& args)
       : kernel_(kernel), plan_(plan), args_(args), next_(0), done_(0) {}
 
-  void run() { run_in_pool(threads_now(plan_.threads), &gemm_job::participate, this); }
+  void run() { run_parts(threads_now(plan_.threads), &gemm_job::participate, this); }
 
  private:
   struct step {

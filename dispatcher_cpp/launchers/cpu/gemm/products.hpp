@@ -7,7 +7,7 @@
 
 #include "kernelwright/gemm/checks.h"
 #include "kernelwright/gemm/groups.h"
-#include "launchers/cpu/gemm/launch.hpp"
+#include "launchers/cpu/gemm/paths.hpp"
 
 namespace kernelwright::cpu {
 
@@ -88,7 +88,7 @@ class products_job {
 
   void run() {
     if (plan_.grouped == 0 && plan_.count == 1) return run_of_batch(0, 0);
-    run_in_pool(threads_now(plan_.side_by_side), &products_job::participate, this);
+    run_parts(threads_now(plan_.side_by_side), &products_job::participate, this);
   }
 
  private:

@@ -2,7 +2,7 @@
 #ifndef KERNELWRIGHT_CPU_LAUNCHERS_GEMM_SKINNY_DRIVER_HPP
 #define KERNELWRIGHT_CPU_LAUNCHERS_GEMM_SKINNY_DRIVER_HPP
 
-#include "launchers/cpu/common/thread_pool.hpp"
+#include "launchers/cpu/common/threads.hpp"
 #include "launchers/cpu/gemm/operands.hpp"
 #include "launchers/cpu/gemm/plan.hpp"
 
@@ -13,7 +13,7 @@ class skinny_job {
   skinny_job(const gemm_kernel& kernel, const gemm_plan& plan, const product& args)
       : kernel_(kernel), plan_(plan), args_(args), next_(0) {}
 
-  void run() { run_in_pool(threads_now(plan_.threads), &skinny_job::participate, this); }
+  void run() { run_parts(threads_now(plan_.threads), &skinny_job::participate, this); }
 
  private:
   static void participate(void* context, uint32_t index) {

@@ -3,7 +3,7 @@
 #ifndef KERNELWRIGHT_CPU_LAUNCHERS_GEMM_TILES_HPP
 #define KERNELWRIGHT_CPU_LAUNCHERS_GEMM_TILES_HPP
 
-#include "launchers/cpu/common/thread_pool.hpp"
+#include "launchers/cpu/common/threads.hpp"
 #include "launchers/cpu/gemm/operands.hpp"
 #include "launchers/cpu/gemm/plan.hpp"
 
@@ -14,7 +14,7 @@ class tiles_job {
   tiles_job(const gemm_kernel& kernel, const gemm_plan& plan, const product& args)
       : kernel_(kernel), plan_(plan), args_(args), tiles_(plan.tiles_m * plan.tiles_n), next_(0), done_(0) {}
 
-  void run() { run_in_pool(threads_now(plan_.threads), &tiles_job::participate, this); }
+  void run() { run_parts(threads_now(plan_.threads), &tiles_job::participate, this); }
 
  private:
   // Private memory of a thread, and which block of B lies packed in it.

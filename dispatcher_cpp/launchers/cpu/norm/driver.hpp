@@ -17,7 +17,7 @@ class norm_job {
   }
 
   void run() {
-    run_in_pool(
+    run_parts(
         threads_now(plan_.threads), [](void* job, uint32_t index) { static_cast<norm_job*>(job)->work(index); }, this);
   }
 

@@ -171,6 +171,10 @@ static inline kw_status kw_cuda_attention_gradients_fit(const kw_attention_trait
   kw_status status = KW_OK;
   if ((status = kw_cuda_attention_scale_fits(p, reason, bytes)) != KW_OK) return status;
   if ((status = kw_cuda_attention_grid_fits(t, p, reason, bytes)) != KW_OK) return status;
+  if (p->soft_cap != 0.0 && p->bias != KW_BIAS_NONE) {
+    snprintf(reason, bytes, "%s", "scores have a soft cap and a bias; this kernel computes gradients of one of them");
+    return KW_UNSUPPORTED;
+  }
   if (p->batch > KW_CUDA_ATTENTION_MOST_BLOCKS || p->heads_q > KW_CUDA_ATTENTION_MOST_BLOCKS) {
     snprintf(reason, bytes, "%lld requests of %lld heads; this kernel serves up to %lld of each", (long long)(p->batch), (long long)(p->heads_q), (long long)(KW_CUDA_ATTENTION_MOST_BLOCKS));
     return KW_UNSUPPORTED;

@@ -162,4 +162,62 @@ static inline kw_status kw_cuda_gemm_check(const kw_gemm_traits* t, const kw_gem
   return kw_cuda_gemm_sizes_fit(p, reason, bytes);
 }
 
+/* Products begin anywhere, not before the first one. */
+static inline kw_status kw_cuda_gemm_stride_fits(const char* field, int64_t stride, char* reason, size_t bytes) {
+  if (stride >= 0 && stride < KW_CUDA_GEMM_STRIDE_LIMIT) {
+    return KW_OK;
+  }
+  snprintf(reason, bytes, "%s is %lld; this kernel takes 0 to %lld", field, (long long)(stride), (long long)(KW_CUDA_GEMM_STRIDE_LIMIT - 1));
+  return KW_UNSUPPORTED;
+}
+
+/* A stride of 0 shares A, B or a D tensor among all products. */
+static inline kw_status kw_cuda_gemm_copied_strides_fit(const kw_gemm_problem* p, char* reason, size_t bytes) {
+  kw_status refused = KW_OK;
+  kw_status status = KW_OK;
+  if (p->batch == 1) {
+    return KW_OK;
+  }
+  for (int64_t i = 0; i < p->num_d; ++i) {
+    refused = kw_cuda_gemm_stride_fits("stride_multi_d", p->stride_multi_d[i], reason, bytes);
+    if (refused != KW_OK) {
+      return refused;
+    }
+  }
+  if ((status = kw_cuda_gemm_extent_fits("batch", p->batch, reason, bytes)) != KW_OK) return status;
+  if ((status = kw_cuda_gemm_stride_fits("stride_a", p->stride_a, reason, bytes)) != KW_OK) return status;
+  if ((status = kw_cuda_gemm_stride_fits("stride_b", p->stride_b, reason, bytes)) != KW_OK) return status;
+  if ((status = kw_cuda_gemm_stride_fits("stride_c", p->stride_c, reason, bytes)) != KW_OK) return status;
+  return kw_cuda_gemm_products_apart(p, reason, bytes);
+}
+
+/* Lines of any length at any place, as long as addresses are numbers. */
+static inline kw_status kw_cuda_gemm_copied_lines_fit(const kw_gemm_problem* p, char* reason, size_t bytes) {
+  kw_status refused = KW_OK;
+  kw_status status = KW_OK;
+  for (int64_t i = 0; i < p->num_d; ++i) {
+    refused = kw_cuda_gemm_stride_fits("ld_multi_d", p->ld_multi_d[i], reason, bytes);
+    if (refused != KW_OK) {
+      return refused;
+    }
+  }
+  if ((status = kw_cuda_gemm_stride_fits("lda", p->lda, reason, bytes)) != KW_OK) return status;
+  if ((status = kw_cuda_gemm_stride_fits("ldb", p->ldb, reason, bytes)) != KW_OK) return status;
+  if ((status = kw_cuda_gemm_stride_fits("ldc", p->ldc, reason, bytes)) != KW_OK) return status;
+  if ((status = kw_gemm_check_all_leading(p, reason, bytes)) != KW_OK) return status;
+  return kw_cuda_gemm_copied_strides_fit(p, reason, bytes);
+}
+
+/* What is checked of a GEMM whose operands threads copy, but the struct itself. */
+static inline kw_status kw_cuda_gemm_check_copied(const kw_gemm_traits* t, const kw_gemm_problem* p, char* reason, size_t bytes) {
+  kw_status status = KW_OK;
+  const bool empty = p->m == 0 || p->n == 0;
+  if ((status = kw_gemm_traits_match(t, p, reason, bytes)) != KW_OK) return status;
+  if ((status = kw_cuda_gemm_extent_fits("m", p->m, reason, bytes)) != KW_OK) return status;
+  if ((status = kw_cuda_gemm_extent_fits("n", p->n, reason, bytes)) != KW_OK) return status;
+  if ((status = kw_cuda_gemm_extent_fits("k", p->k, reason, bytes)) != KW_OK) return status;
+  if (!empty && (status = kw_cuda_gemm_copied_lines_fit(p, reason, bytes)) != KW_OK) return status;
+  return KW_OK;
+}
+
 #endif /* LAUNCHERS_CUDA_GEMM_CONDITIONS_H */

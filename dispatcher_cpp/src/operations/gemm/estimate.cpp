@@ -10,6 +10,8 @@
 namespace kernelwright {
 namespace {
 
+constexpr uint32_t kWgmmaRows = 64;  // of one extent of its matrices; kernels that multiply by mma.sync have fewer
+
 double real(int64_t value) { return static_cast<double>(value); }
 double bytes_of(uint32_t dtype) { return kw_dtype_bytes(dtype); }
 constexpr uint32_t kTileDepth = 32;  // values of K in a row of an AMX tile of bf16, the fewest that AMX takes
@@ -34,7 +36,9 @@ Estimate on_hopper(const kw_gemm_problem& p, const kw_gemm_traits& t, const Plac
                                         at_least_one(t.cluster_n),
                                         t.wave_m == 1 && t.wave_n == 1,
                                         t.stream_k != KW_STREAM_K_NONE,
-                                        t.max_split_k > 1};
+                                        t.max_split_k > 1,
+                                        t.activation == KW_ACTIVATION_ANY,
+                                        t.warp_tile_m < kWgmmaRows && t.warp_tile_n < kWgmmaRows};
   return estimate_of(kw_gemm_hopper_estimate(problem, kernel, device_of(place, p.dtype_a), place.most_us));
 }
 

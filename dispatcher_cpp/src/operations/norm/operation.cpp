@@ -2,10 +2,12 @@
 #include <stddef.h>
 #include <string.h>
 
+#include "kernelwright/dispatcher/norm/formulas/gpu.h"
 #include "kernelwright/dispatcher/norm/formulas/processors.h"
 #include "kernelwright/dispatcher/norm/problem.hpp"
 #include "kernelwright/dispatcher/norm/problem_fields.hpp"
 #include "kernelwright/dispatcher/support/error.hpp"
+#include "kernelwright/norm/gpu/conditions.h"
 #include "kernelwright/norm/operands.h"
 
 namespace kernelwright {
@@ -68,10 +70,17 @@ Estimate estimate(const kw_kernel& kernel, const kw_problem& problem, const Plac
   const bool quantised = kw_norm_is_quantised(&p);
   const double passes =
       2.0 + kw_norm_is_layer(&p) + kw_norm_is_backward(&p) + quantised + (kw_norm_writes_sum(&p) ? 1.0 : 0.0);
-  const kw_norm_processors_Problem posed = {
-      rows, columns, passes, rows * columns * row_bytes(p), p.dtype_x != KW_FP32, quantised};
+  const double moved = rows * columns * row_bytes(p);
+  const kw_norm_traits& t = traits_of(kernel);
   const kw_machine_Device device = device_of(place, p.dtype_x);
-  return estimate_of(kw_norm_processors_estimate(posed, traits_of(kernel).unroll, device));
+  if (times_of(*place.arch) == KW_TIMES_PROCESSORS) {
+    const kw_norm_processors_Problem posed = {rows, columns, passes, moved, p.dtype_x != KW_FP32, quantised};
+    return estimate_of(kw_norm_processors_estimate(posed, t.unroll, device));
+  }
+  const kw_norm_gpu_Problem posed = {
+      rows, columns, passes, moved, 1.0 * kw_dtype_bytes(p.dtype_x), static_cast<double>(kw_norm_gpu_workspace(&p))};
+  const kw_norm_gpu_Kernel shape = {1.0 * t.rows, 1.0 * t.threads, 1.0 * t.vector, 1.0 * t.unroll};
+  return estimate_of(kw_norm_gpu_estimate(posed, shape, device));
 }
 
 // Gradients of weights are written without rows too: they are zeros.

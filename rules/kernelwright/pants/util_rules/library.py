@@ -8,7 +8,7 @@ from pathlib import PurePosixPath
 from typing import Any, Collection, Iterable, Mapping, Optional
 
 from kernelwright.pants.compat import concurrently, implicitly, rule
-from kernelwright.pants.engine import digests, graph
+from kernelwright.pants.engine import digests, graph, progress
 from kernelwright.pants.engine.exit_codes import BadInput
 from kernelwright.pants.targets.kernel_library import (
     LibraryArchsField,
@@ -65,10 +65,14 @@ class LibraryRequest:
 
 @dataclass(frozen=True)
 class PlannedGroup:
-    """Kernels that build in parallel, and their names; in a large library ``link`` combines their objects into one."""
+    """Kernels that build in parallel, and their names; in a large library ``link`` combines their objects into one.
+
+    ``library`` names the library for people.
+    """
 
     kernels: tuple[ActionsRequest, ...]
     link: Optional[ActionsRequest]
+    library: str
     names: tuple[str, ...] = ()
 
 
@@ -94,6 +98,11 @@ class PlannedLibrary:
     link: ActionsRequest
     models: tuple[tuple[str, str], ...] = ()  # the files of those in it, and their sha256
 
+    @property
+    def title(self) -> str:
+        """What people call it."""
+        return _title(self.library, self.arch)
+
 
 @dataclass(frozen=True)
 class PlannedLibraries:
@@ -111,6 +120,7 @@ class _Lane:
     """
 
     kernels: tuple[ActionsRequest, ...]
+    library: str
 
 
 @dataclass(frozen=True)
@@ -224,8 +234,11 @@ def parse_library(library: Mapping[str, Any], models: Mapping[str, str] = Frozen
         group["output"]: _request([producer[group["output"]]], files, [group["output"]]) for group in library["groups"]
     }
     done = {action.id for request in (*kernels.values(), *links.values()) for action in request.actions}
+    title = _title(library["library"], library["arch"])
     groups = [
-        PlannedGroup(tuple(kernels[name] for name in group["kernels"]), links[group["output"]], tuple(group["kernels"]))
+        PlannedGroup(
+            tuple(kernels[name] for name in group["kernels"]), links[group["output"]], title, tuple(group["kernels"])
+        )
         for group in library["groups"]
     ]
     inside = {model["name"] for model in library.get("models", ())}
@@ -236,10 +249,14 @@ def parse_library(library: Mapping[str, Any], models: Mapping[str, str] = Frozen
         library=library["library"],
         reports=tuple(sorted(library["reports"].values())),
         trees=tuple(sorted({tree for action in steps.values() for tree in action.trees})),
-        groups=tuple(groups) or (PlannedGroup(tuple(kernels.values()), None, tuple(kernels)),),
+        groups=tuple(groups) or (PlannedGroup(tuple(kernels.values()), None, title, tuple(kernels)),),
         link=_request([action for id, action in steps.items() if id not in done], files, [library["library"]]),
         models=tuple((path, sha256) for path, sha256 in sorted(models.items()) if PurePosixPath(path).stem in inside),
     )
+
+
+def _title(library: str, arch: str) -> str:
+    return f"{PurePosixPath(library).name} for {arch}"
 
 
 def _closure(outputs: Iterable[str], producer: Mapping[str, Action]) -> set[str]:
@@ -280,7 +297,13 @@ async def _manifest(planned: PlannedLibrary, objects: Digest, linked: Digest) ->
 
 @rule(desc="Build kernels one after the other", level=LogLevel.DEBUG)
 async def build_lane(lane: _Lane) -> _BuiltLane:
-    return _BuiltLane(tuple([await actions.run_actions(kernel, **implicitly()) for kernel in lane.kernels]))
+    counted = progress.of(lane.library)
+    counted.start(len(lane.kernels))
+    built = []
+    for kernel in lane.kernels:
+        built.append(await actions.run_actions(kernel, **implicitly()))
+        counted.finish_one()
+    return _BuiltLane(tuple(built))
 
 
 @rule(desc="Build kernels", level=LogLevel.DEBUG)
@@ -289,7 +312,9 @@ async def build_group(group: PlannedGroup, options: GlobalOptions) -> BuiltGroup
     if options.remote_execution:
         at_once += options.process_execution_remote_parallelism
     starts = range(min(at_once, len(group.kernels)))
-    lanes = await concurrently(build_lane(_Lane(group.kernels[start::at_once]), **implicitly()) for start in starts)
+    lanes = await concurrently(
+        build_lane(_Lane(group.kernels[start::at_once], group.library), **implicitly()) for start in starts
+    )
     kernels = [lanes[n % at_once].kernels[n // at_once] for n in range(len(group.kernels))]
     files = await digests.merge(kernel.digest for kernel in kernels)
     seconds = tuple((name, one.seconds) for name, one in zip(group.names, kernels) if one.seconds is not None)
@@ -301,6 +326,7 @@ async def build_group(group: PlannedGroup, options: GlobalOptions) -> BuiltGroup
 
 @rule(desc="Build kernel library for an architecture", level=LogLevel.DEBUG)
 async def build_library(planned: PlannedLibrary) -> BuiltLibrary:
+    progress.begin(planned.title, sum(len(group.kernels) for group in planned.groups))
     groups = await concurrently(build_group(group, **implicitly()) for group in planned.groups)
     inputs = await digests.merge(group.linked for group in groups)
     linked = await actions.run_actions(replace(planned.link, inputs=inputs), **implicitly())

@@ -112,6 +112,17 @@ def test_the_low_half_of_a_wide_product_needs_no_high_half() -> None:
     assert "uses v3" in fault("gfx942", lines + store("gfx942", "v3"), UNSET, block=8).reason
 
 
+def test_a_pair_of_results_needs_what_its_halves_read() -> None:
+    start = [*pointer("gfx942"), wait("gfx942", "scalar"), move("v4", 0), move("v6", 0), move("v7", 0)]
+    for upper, unset in ((0b10, ""), (0b11, "uses v9")):
+        multiply: Line = ("VOP3P", "v_pk_mul_f32", {"vdst": "v8", "src0": "v4", "src1": "v6", "opsel_hi": upper})
+        lines = [*start, multiply, *store("gfx942", "v9")]
+        if unset:
+            assert unset in fault("gfx942", lines, UNSET, block=8).reason
+        else:
+            run_lines("gfx942", lines, simulator=UNSET, block=8)
+
+
 @pytest.mark.parametrize("arch", BOTH)
 def test_reading_lds_that_nobody_wrote_faults(arch: str) -> None:
     lines = [move("v1", 16), move("v2", 32), lds(arch, "store", addr="v1", data0="v2")]

@@ -7,9 +7,12 @@ from numpy.typing import NDArray
 
 from kernelwright.simulator.checks.effects import Effects
 from kernelwright.simulator.checks.state import Around, WaveChecks, vector_name
-from kernelwright.simulator.code.instruction import Instruction
+from kernelwright.simulator.code.instruction import File, Instruction
 from kernelwright.simulator.errors import Trap
 from kernelwright.simulator.instructions.semantics import find
+from kernelwright.simulator.instructions.vector.operands import operand_at
+from kernelwright.simulator.instructions.vector.packed.halves import selection
+from kernelwright.simulator.machine.operands import row_of
 from kernelwright.simulator.machine.wave import Wave
 
 _MOVES = ("v_mov_b", "v_accvgpr", "v_writelane")
@@ -77,6 +80,7 @@ def _passing_on(instruction: Instruction, found: Effects) -> Around:
     low = [row for row in rows if row not in high] if instruction.name.startswith(_LOW_FROM_LOW) else rows
     first_lane, any_lane = (instruction.name.startswith(name) for name in ("v_readfirstlane", "v_readlane"))
     writes, results = found.vector_writes, found.scalar_writes
+    halves = _halves(instruction)
 
     def before(wave: Wave) -> None:
         if not move:
@@ -91,10 +95,29 @@ def _passing_on(instruction: Instruction, found: Effects) -> Around:
             lanes = known[wave.mask] if wave.exec else known
             state.scalars[number] = bool(known.any() if any_lane else lanes[0] if first_lane else lanes.all())
         for position, row in enumerate(writes):
-            chosen = known if position or low is rows else np.all(state.known[low], axis=0)
+            if halves is not None:
+                chosen = np.all(state.known[halves[position]], axis=0)
+            else:
+                chosen = known if position or low is rows else np.all(state.known[low], axis=0)
             np.copyto(state.known[row], chosen, where=wave.mask)
 
     return before, after
+
+
+def _halves(instruction: Instruction) -> tuple[list[int], list[int]] | None:
+    """Of two operations on fp32: what the low and the high result read. None of other instructions.
+
+    Compilers read a number for both out of one half of a pair whose other half is unset.
+    """
+    if not (instruction.name.startswith("v_pk_") and instruction.name.endswith("_f32")):
+        return None
+    read: tuple[list[int], list[int]] = ([], [])
+    for position in range(sum(name.startswith("src") for name in instruction.operands)):
+        operand = operand_at(instruction, position)
+        if operand.file in (File.VGPR, File.AGPR):
+            for found, half in zip(read, selection(instruction, position), strict=True):
+                found.append(row_of(operand) + half)
+    return read
 
 
 def _scalar_move(found: Effects) -> Around:

@@ -1,10 +1,12 @@
 from __future__ import annotations
 
 import json
+import sys
 from pathlib import Path
 
 import pytest
 
+from kernelwright.simulator import __main__
 from kernelwright.simulator.testing.objects import Kernel, assemble_text, make_object
 from kernelwright.simulator.tools.cli import main
 
@@ -22,6 +24,19 @@ def library(tmp_path: Path) -> Path:
     path.write_bytes(b"a host library" + good + b"\0" * 7 + bad)
     (tmp_path / "good.co").write_bytes(good)
     return path
+
+
+def test_without_its_extra_the_program_says_what_to_install(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setitem(sys.modules, "kernelwright.simulator.tools.cli", None)
+    assert __main__.main() == 2
+    said = capsys.readouterr().err
+    assert (
+        said.startswith("error: ")
+        and said.endswith("pip install 'kernelwright[simulator]'\n")
+        and "\n" not in said[:-1]
+    )
 
 
 def test_coverage_says_what_is_missing(library: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -1,4 +1,4 @@
-/* What runtime.c uses of the CUDA driver's header. */
+/* What runtime.cpp uses of the CUDA driver's header. */
 #ifndef FAKE_CUDA_H
 #define FAKE_CUDA_H
 

@@ -1,8 +1,12 @@
-/* What runtime.c uses of the CUDA runtime's header. */
+/* What runtime.cpp uses of the CUDA runtime's header. */
 #ifndef FAKE_CUDA_RUNTIME_API_H
 #define FAKE_CUDA_RUNTIME_API_H
 
 #include <cuda.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
 
 typedef enum { cudaSuccess = 0, cudaErrorInvalidDevice = 101 } cudaError_t;
 typedef CUstream cudaStream_t;
@@ -26,5 +30,9 @@ cudaError_t cudaDeviceGetAttribute(int* value, enum cudaDeviceAttr attribute, in
 cudaError_t cudaFuncSetAttribute(const void* function, enum cudaFuncAttribute attribute, int value);
 cudaError_t cudaGetDriverEntryPointByVersion(const char* name, void** function, unsigned version,
                                              unsigned long long flags, enum cudaDriverEntryPointQueryResult* result);
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif /* FAKE_CUDA_RUNTIME_API_H */

@@ -3,10 +3,9 @@
 from kernelwright.dispatch.core.kernel import register_words
 from kernelwright.dispatch.core.operation import Operation, register
 from kernelwright.dispatch.operations.attention import words
-from kernelwright.dispatch.operations.attention.append_problem import AppendProblem
 from kernelwright.dispatch.operations.attention.methods import AttentionMethods as Methods
 from kernelwright.dispatch.operations.attention.plan import AppendPlan, AttentionPlan
-from kernelwright.dispatch.operations.attention.problem import AttentionProblem
+from kernelwright.dispatch.operations.attention.problem import AppendProblem, AttentionProblem
 from kernelwright.problems.attention.structs import APPEND, DIRECTIONS, STAGES
 
 __all__ = ["ATTENTION", "AppendPlan", "AppendProblem", "AttentionPlan", "AttentionProblem", "Methods"]

@@ -20,7 +20,6 @@ from kernelwright.dispatch.arrays.streams import launch_stream
 from kernelwright.dispatch.arrays.view import ArrayView, view
 from kernelwright.dispatch.core.errors import ArrayError
 from kernelwright.dispatch.core.simulated import Region
-from kernelwright.dispatch.operations.attention.append_problem import AppendProblem
 from kernelwright.dispatch.operations.attention.operand import (
     C_NAMES,
     NAMES,
@@ -32,7 +31,7 @@ from kernelwright.dispatch.operations.attention.operand import (
 )
 from kernelwright.dispatch.operations.attention.overlap import Placed, interleave
 from kernelwright.dispatch.operations.attention.page_list import PageList, PageListGuard
-from kernelwright.dispatch.operations.attention.problem import AttentionProblem
+from kernelwright.dispatch.operations.attention.problem import AppendProblem, AttentionProblem
 from kernelwright.problems.attention import structs
 
 _BRIEF_FLOPS = 1 << 19  # of a launch that takes about 20 µs on a CPU

@@ -13,7 +13,6 @@ from kernelwright.dispatch.core.cache import Cache
 from kernelwright.dispatch.core.errors import ArrayError
 from kernelwright.dispatch.core.native_dispatcher import NativeDispatcher
 from kernelwright.dispatch.core.plan import Checked, OperationPlan
-from kernelwright.dispatch.operations.attention.append_problem import AppendProblem
 from kernelwright.dispatch.operations.attention.from_arrays import (
     AppendOptions,
     AttentionOptions,
@@ -22,7 +21,7 @@ from kernelwright.dispatch.operations.attention.from_arrays import (
 )
 from kernelwright.dispatch.operations.attention.operand import NAMES, NEEDED, OUTPUTS, Wanted, wanted
 from kernelwright.dispatch.operations.attention.plan import AttentionPlan
-from kernelwright.dispatch.operations.attention.problem import AttentionProblem
+from kernelwright.dispatch.operations.attention.problem import AppendProblem, AttentionProblem
 
 Options = AttentionOptions | AppendOptions
 Allocators = tuple[tuple[int, Callable[[], Any]], ...]  # of results that callers do not give, by place

@@ -7,11 +7,10 @@ from typing import Any, NamedTuple
 
 from kernelwright.dispatch.arrays.view import ArrayView
 from kernelwright.dispatch.core.errors import ArrayError
-from kernelwright.dispatch.operations.attention.append_problem import AppendProblem
 from kernelwright.dispatch.operations.attention.operand import memory_strides, sizes
-from kernelwright.dispatch.operations.attention.problem import AttentionProblem
-from kernelwright.dispatch.operations.attention.shapes import LAYOUTS
+from kernelwright.dispatch.operations.attention.problem import AppendProblem, AttentionProblem
 from kernelwright.files.proposals import closest
+from kernelwright.problems.attention.shapes import LAYOUTS
 
 Views = Mapping[str, ArrayView]
 

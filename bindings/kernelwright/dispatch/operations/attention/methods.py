@@ -6,12 +6,8 @@ from typing import Any
 
 from kernelwright.dispatch.core.errors import ArrayError
 from kernelwright.dispatch.core.native_dispatcher import Methods
-from kernelwright.dispatch.operations.attention.cached import (
-    Cache,
-    Queries,
-    Scores,
+from kernelwright.dispatch.operations.attention.arguments import (
     Window,
-    cached_attention,
     descales,
     given_array,
     last_keys,
@@ -220,17 +216,18 @@ class AttentionMethods(Methods):
 
         Everything else is as for :meth:`attention`.
         """
-        pages = page_table, page_indptr, last_page_lengths
         mask, window = last_keys(q, layout, window)
-        return cached_attention(
-            self._attention,
-            Queries(q, out, lse, layout, dtype),
-            Cache(k_cache, v_cache, seqlens_k, max_seqlen_k, cache_layout, *pages),
-            Scores(mask, window, scale, alibi_slopes, soft_cap, sinks, descale, qscale, scale_o),
-            num_splits,
-            stream,
-            own_workspace,
-        )
+        options = AttentionOptions(
+            "forward", layout, cache_layout, mask, window, scale, soft_cap, lse=wants(lse), max_seqlen_k=max_seqlen_k,
+            alibi=alibi_slopes is not None, dtype=dtype, qscale="none" if descale is None else qscale,
+            num_splits=num_splits,
+        )  # fmt: skip
+        operands = {
+            "q": q, "k": k_cache, "v": v_cache, "o": out, "lse": given_array(lse), "sinks": sinks,
+            "bias": alibi_slopes, "seqlens_k": seqlens_k, "page_table": page_table, "page_indptr": page_indptr,
+            "last_page_lengths": last_page_lengths, "scale_o": scale_o, **descales(descale),
+        }  # fmt: skip
+        return results(self._attention.run(operands, options, stream, own_workspace=own_workspace), options)
 
     def prefill(
         self,
@@ -273,16 +270,18 @@ class AttentionMethods(Methods):
         if page_table is None or cu_seqlens_q is None:
             missing = "page_table" if page_table is None else "cu_seqlens_q"
             raise ArrayError(f"{missing} is missing; without it call attention() or decode()")
-        pages = page_table, page_indptr, last_page_lengths
-        return cached_attention(
-            self._attention,
-            Queries(q, out, lse, layout, dtype, cu_seqlens_q, max_seqlen_q),
-            Cache(k_cache, v_cache, seqlens_k, max_seqlen_k, cache_layout, *pages),
-            Scores(mask, pair(window), scale, alibi_slopes, soft_cap, sinks, descale, qscale, scale_o),
-            0,
-            stream,
-            own_workspace,
-        )
+        options = AttentionOptions(
+            "forward", layout, cache_layout, mask, pair(window), scale, soft_cap, lse=wants(lse),
+            max_seqlen_q=max_seqlen_q, max_seqlen_k=max_seqlen_k, alibi=alibi_slopes is not None, dtype=dtype,
+            qscale="none" if descale is None else qscale,
+        )  # fmt: skip
+        operands = {
+            "q": q, "k": k_cache, "v": v_cache, "o": out, "lse": given_array(lse), "sinks": sinks,
+            "bias": alibi_slopes, "cu_seqlens_q": cu_seqlens_q, "seqlens_k": seqlens_k, "page_table": page_table,
+            "page_indptr": page_indptr, "last_page_lengths": last_page_lengths, "scale_o": scale_o,
+            **descales(descale),
+        }  # fmt: skip
+        return results(self._attention.run(operands, options, stream, own_workspace=own_workspace), options)
 
     def append_kv(
         self,

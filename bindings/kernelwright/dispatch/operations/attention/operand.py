@@ -8,9 +8,8 @@ from typing import NamedTuple
 from kernelwright.dispatch.arrays import dtypes
 from kernelwright.dispatch.arrays.view import ArrayView
 from kernelwright.dispatch.core.errors import ArrayError
-from kernelwright.dispatch.operations.attention.append_problem import AppendProblem
-from kernelwright.dispatch.operations.attention.problem import AttentionProblem
-from kernelwright.dispatch.operations.attention.shapes import Extents
+from kernelwright.dispatch.operations.attention.problem import AppendProblem, AttentionProblem
+from kernelwright.problems.attention.shapes import Extents
 
 _TABLES = (
     *("bias", "sinks", "cu_seqlens_q", "cu_seqlens_k", "seqlens_k", "page_table", "page_indptr", "last_page_lengths"),

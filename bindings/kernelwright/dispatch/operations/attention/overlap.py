@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from kernelwright.dispatch.operations.attention.shapes import Extents, Strides
+from kernelwright.problems.attention.shapes import Extents, Strides
 
 
 class Placed(NamedTuple):

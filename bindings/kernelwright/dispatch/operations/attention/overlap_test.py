@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kernelwright.dispatch.operations.attention.overlap import Placed, interleave
-from kernelwright.dispatch.operations.attention.shapes import Extents
+from kernelwright.problems.attention.shapes import Extents
 
 
 def addresses(tensor: Placed, first: int) -> set[int]:

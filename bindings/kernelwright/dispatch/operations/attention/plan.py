@@ -6,10 +6,9 @@ from typing import Any
 
 from kernelwright.dispatch.core.errors import ArrayError
 from kernelwright.dispatch.core.plan import BoundPlan, NativePlan, OperationPlan
-from kernelwright.dispatch.operations.attention.append_problem import AppendProblem
 from kernelwright.dispatch.operations.attention.binder import AppendBinder, AttentionBinder
 from kernelwright.dispatch.operations.attention.operand import NAMES
-from kernelwright.dispatch.operations.attention.problem import AttentionProblem
+from kernelwright.dispatch.operations.attention.problem import AppendProblem, AttentionProblem
 from kernelwright.files.proposals import closest
 
 

@@ -54,7 +54,7 @@ def test_flops_count_what_is_seen() -> None:
     [
         ({"mask": "causal"}, r"mask is 'causal'; allowed: none, top_left, bottom_right"),
         ({"window": (3, 0)}, r"without a mask; allowed: mask top_left"),
-        ({"heads_kv": 3}, r"heads_q = 8; allowed: a multiple of heads_kv = 3"),
+        ({"heads_kv": 3}, r"heads_q is 8; allowed: a multiple of heads_kv = 3"),
         ({"dtype": "fp64"}, r"dtype is 'fp64'"),
         ({"dtype_bias": "fp16"}, r"allowed without an elementwise bias: none"),
         ({"dropout_p": 1.0}, r"dropout_p = 1; allowed: from 0 to below 1"),

@@ -60,7 +60,7 @@ def test_problems_that_mean_the_same_are_equal() -> None:
         ({"pad_left": -1}, "pad_left is -1; allowed: 0 or more"),
         ({"groups": 3}, "c is 8; allowed: multiples of groups = 3"),
         ({"n": -1}, "n is -1; allowed: 0 or more"),
-        ({"layout": "nchw"}, "layout is 'nchw'; allowed: nwgc"),
+        ({"layout": "nchw"}, r"layout is 'nchw' \(did you mean 'ngchw'\?\); allowed: nwgc"),
         ({"layout": "nwgc"}, "size has 2 extents; allowed: nhwgc"),
         ({"dilation": 5}, "reaches over 11 points along dimension 0, more than size 9"),
         ({"split_k": 2}, "split_k is 2; allowed for forward: 1"),

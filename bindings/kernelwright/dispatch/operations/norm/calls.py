@@ -9,6 +9,7 @@ from kernelwright.dispatch.arrays import allocate
 from kernelwright.dispatch.arrays.guards import metadata_key
 from kernelwright.dispatch.arrays.streams import launch_stream
 from kernelwright.dispatch.arrays.view import ArrayView, view
+from kernelwright.dispatch.core import native
 from kernelwright.dispatch.core.cache import Cache
 from kernelwright.dispatch.core.errors import ArrayError
 from kernelwright.dispatch.core.native_dispatcher import NativeDispatcher
@@ -62,7 +63,7 @@ class NormCalls:
         problem = problem_of(views, options)
         plan = self._core.plan(problem)
         assert isinstance(plan, NormPlan)
-        makes = _makes(problem, views, operands)
+        makes = _makes(problem, views, operands, native.fp8_is_fnuz(plan.stages[0].library))
         given = self._with_results(operands, makes, views["x"].family, stream)
         plan.launch(given, stream)
         checked = plan.checked
@@ -104,15 +105,22 @@ def problem_of(views: dict[str, ArrayView], options: NormOptions) -> NormProblem
     )  # fmt: skip
 
 
-def _makes(problem: NormProblem, views: dict[str, ArrayView], operands: tuple[Any, ...]) -> Makes:
-    """What allocates the results that the caller does not give: of the shape of x, of its rows, of a row."""
+def _makes(problem: NormProblem, views: dict[str, ArrayView], operands: tuple[Any, ...], fnuz: bool) -> Makes:
+    """What allocates the results that the caller does not give: of the shape of x, of its rows, of a row.
+
+    ``fnuz`` says whether the device's 8-bit floats are in an FNUZ format.
+    """
     x, family = views["x"], views["x"].family
     shapes = {"out": x.shape, "sum": x.shape, "scales": x.shape[:-1]}
     dtypes = {"out": problem.dtype_y, "sum": problem.dtype, "scales": "fp32"}
     owner = {"dweight": operands[NAMES.index("weight")]}
     return tuple(
         allocate.allocator(
-            family, shapes.get(name, x.shape[-1:]), dtypes.get(name, problem.dtype_w), owner.get(name, operands[0])
+            family,
+            shapes.get(name, x.shape[-1:]),
+            dtypes.get(name, problem.dtype_w),
+            owner.get(name, operands[0]),
+            fnuz,
         )
         if needed and name not in views
         else None

@@ -27,6 +27,7 @@ from kernelwright.codegen.operations.attention.rules.structs import BOTH, Traits
 from kernelwright.codegen.operations.attention.spec import AttentionSpec, BwdTile, Tile, attention_spec
 from kernelwright.codegen.symbols import CK_TILE_DTYPES, part
 from kernelwright.codegen.templates import Template, read_template, rendered
+from kernelwright.codegen.trees import launcher_files
 from kernelwright.codegen.violations import SpecError
 
 # None: attention has no such operand.
@@ -34,9 +35,7 @@ DTYPES = part(CK_TILE_DTYPES, DType.FP32, DType.FP16, DType.BF16, DType.FP8, DTy
 BIASES: Mapping[Bias, str] = {Bias.NONE: "no_bias", Bias.ELEMENTWISE: "elementwise", Bias.ALIBI: "alibi"}
 
 TREES = ("hip_attention",)
-_FOLDER = "__hip_attention_launcher/launchers/hip/attention"
-_PARTS = ("attention", "attn_forward", "attn_gradients", "attn_append")
-SOURCES = {name: f"{_FOLDER}/{name}.c" for name in _PARTS}
+SOURCES = launcher_files("ck_tile", "attention", "launch", "forward", "gradients", "append")
 """Launcher sources that a library with attention kernels contains."""
 
 

@@ -29,6 +29,7 @@ from kernelwright.codegen.operations.attention.kinds import (
 from kernelwright.codegen.operations.attention.rules.structs import BOTH, Traits, flag, only
 from kernelwright.codegen.operations.attention.spec import AttentionSpec, attention_spec
 from kernelwright.codegen.symbols import CPU_DTYPES, part
+from kernelwright.codegen.trees import launcher_files
 
 OPERATIONS: Mapping[tuple[OperandTypes, int], str] = {
     (OperandTypes.FP32, 1): "widened_fma<fp32>",
@@ -51,7 +52,7 @@ TABLES: Mapping[KvLookupTable, PageTable] = {
 PART = frozenset({Family.FWD, Family.FWD_SPLITKV, Family.FWD_PAGEDKV, Family.BATCH_PREFILL})
 """Families of forward attention, which are one kernel here."""
 
-SOURCES = {"attention_launcher": "__cpu_attention_launcher/launchers/cpu/attention/launcher.cpp"}
+SOURCES = launcher_files("cpu", "attention", "launch")
 """Launcher sources that a library with attention kernels contains beside the driver of all CPU kernels."""
 TREES = ("cpu_attention", "gemm", "cpu_gemm")
 """The inner loops share packing, products and activations with GEMM."""

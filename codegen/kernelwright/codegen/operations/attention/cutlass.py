@@ -27,10 +27,14 @@ from kernelwright.codegen.operations.attention.kinds import (
 from kernelwright.codegen.operations.attention.rules.structs import BOTH, Traits, flag, only
 from kernelwright.codegen.operations.attention.spec import AttentionSpec, attention_spec
 from kernelwright.codegen.symbols import CUTLASS_DTYPES, part
+from kernelwright.codegen.trees import launcher_files
 
 TREES = ("cuda_src_attention", "flashinfer_edited", "flashinfer")
-SOURCES = {"attention_problem": "__cuda_src_attention_launcher/launchers/cuda/attention/problem.c"}
+SOURCES = launcher_files("cutlass", "attention", "launch")
 """Launcher sources that a library with attention kernels contains."""
+
+VECTOR = 8
+"""Elements that head dimensions are multiples of: rows are read and written by 16 bytes."""
 
 HELPERS = ("list_tiles", "overlapped_convert")
 """Parts of the symbols of device functions that run beside a kernel."""
@@ -81,7 +85,7 @@ def _forward_config(spec: AttentionSpec) -> Mapping[str, object]:
         "bounded": spec.mask is not Mask.NONE,
         "windowed": spec.mask is Mask.GENERIC,
         "soft_cap": spec.logits_soft_cap,
-        "bias": f"kernelwright::cuda::attention::addend::{spec.bias}",
+        "bias": _addend(spec.bias),
         "paged": spec.paged_kv,
     }
 
@@ -97,8 +101,20 @@ def _forward_traits(spec: AttentionSpec) -> Mapping[str, Any]:
     }
 
 
+BIASES: Mapping[Bias, tuple[Bias, ...]] = {
+    Bias.NONE: (Bias.NONE,),
+    Bias.ALIBI: (Bias.NONE, Bias.ALIBI),
+    Bias.ELEMENTWISE: tuple(Bias),
+}
+"""Which biases kernels of mma.sync serve: they choose by the problem. Others serve their own alone."""
+
+
+def _addend(bias: Bias) -> str:
+    return f"kernelwright::cuda::attention::addend::{bias}"
+
+
 def _split_config(spec: AttentionSpec) -> Mapping[str, object]:
-    return {"hdim": spec.hdim_q, "soft_cap": spec.logits_soft_cap, "stages": 3}
+    return {"hdim": spec.hdim_q, "soft_cap": spec.logits_soft_cap, "bias": _addend(spec.bias), "stages": 3}
 
 
 def _split_traits(spec: AttentionSpec) -> Mapping[str, Any]:
@@ -106,6 +122,10 @@ def _split_traits(spec: AttentionSpec) -> Mapping[str, Any]:
         "groups": flag(spec.group),
         "kv_lengths": BOTH,
         "sinks": BOTH,
+        "soft_caps": flag(spec.logits_soft_cap),
+        "biases": frozenset(BIASES[spec.bias]),
+        # Where a problem has neither, a kernel without them need not ask.
+        "selection_rank": spec.selection_rank + (spec.logits_soft_cap or spec.bias is not Bias.NONE),
         "page_tables": _UNPAGED | (_PAGED if spec.paged_kv else frozenset()),
         "page_layouts": frozenset({PageLayout.LINEAR}),
         "page_size": 0,
@@ -121,7 +141,12 @@ def _combine_config(spec: AttentionSpec) -> Mapping[str, object]:
 
 
 def _combine_traits(spec: AttentionSpec) -> Mapping[str, Any]:
-    return {"groups": flag(spec.group), "max_splits": 1 << spec.max_splits_log2}
+    return {"groups": flag(spec.group), "max_splits": 1 << spec.max_splits_log2, "selection_rank": _narrow(spec)}
+
+
+def _narrow(spec: AttentionSpec) -> int:
+    """The rank of a kernel whose predicted time does not tell how many of its threads have nothing to do."""
+    return spec.selection_rank + spec.hdim_v // _LEAST_HDIM
 
 
 _ROPES: Mapping[Rope, str] = {Rope.NONE: "none", Rope.INTERLEAVED: "interleaved", Rope.HALF: "half"}
@@ -135,13 +160,14 @@ def _append_traits(spec: AttentionSpec) -> Mapping[str, Any]:
     return {
         "page_tables": _UNPAGED | (frozenset({PageTable.BLOCK}) if spec.paged_kv else frozenset()),
         "page_layouts": frozenset({PageLayout.LINEAR}),
-        "ropes": frozenset({spec.rope}),
+        "ropes": frozenset({Rope.NONE, spec.rope}),
+        "selection_rank": _narrow(spec),
         **({"dtype_bias": spec.dtype.inputs} if spec.rope is not Rope.NONE else {}),
     }
 
 
 def _gradient_config(spec: AttentionSpec) -> Mapping[str, object]:
-    return {"hdim": spec.hdim_q}
+    return {"hdim": spec.hdim_q, "bias": _addend(spec.bias)}
 
 
 def _gradient_traits(spec: AttentionSpec) -> Mapping[str, Any]:
@@ -151,8 +177,12 @@ def _gradient_traits(spec: AttentionSpec) -> Mapping[str, Any]:
         "tile_m0": spec.bwd_tile.m0,
         "tile_n0": spec.bwd_tile.n0,
         "leaves_dq": 0,
-        "work_percent": 220,  # seven products for five, by mma.sync at about 0.63 of wgmma's rate
-        "blocks_per_cu": 2,  # 97 KB of shared memory
+        "biases": frozenset(BIASES[spec.bias]),
+        "soft_caps": BOTH,
+        # Seven products for five, by mma.sync at about 0.63 of wgmma's rate; with 256 columns those of scores are
+        # computed for both halves.
+        "work_percent": 220 if spec.hdim_q < _FULL_HDIM else 340,
+        "blocks_per_cu": 2 if spec.hdim_q < _FULL_HDIM else 1,  # 97 KB of shared memory, or 193 KB
     }
 
 
@@ -161,14 +191,14 @@ def _overlapped_config(spec: AttentionSpec) -> Mapping[str, object]:
         "hdim": spec.hdim_q,
         "tile_m": spec.bwd_tile.m0,
         "deterministic": spec.deterministic,
-        "bias": f"kernelwright::cuda::attention::addend::{spec.bias}",
+        "bias": _addend(spec.bias),
     }
 
 
 def _overlapped_traits(spec: AttentionSpec) -> Mapping[str, Any]:
     return {
         **_gradient_traits(spec),
-        **{"work_percent": 100, "blocks_per_cu": 1},
+        **{"work_percent": 100, "blocks_per_cu": 1, "soft_caps": only(False), "biases": frozenset({spec.bias})},
         "deterministics": flag(spec.deterministic),
         # Where nobody asks for an order, workgroups need not wait for their turn.
         "selection_rank": spec.selection_rank + spec.deterministic,
@@ -176,11 +206,12 @@ def _overlapped_traits(spec: AttentionSpec) -> Mapping[str, Any]:
 
 
 def _dot_traits(spec: AttentionSpec) -> Mapping[str, Any]:
-    return {"groups": flag(spec.group)}
+    return {"groups": flag(spec.group), "selection_rank": _narrow(spec)}
 
 
 _MOST_SPLITS_LOG2 = 12
 
+_LEAST_HDIM = 64
 _FULL_HDIM = 256  # of which three stages of four warps take 192 KB of shared memory, so that one block fits
 _APPEND = ("kw_cuda_append_plan", "kw_cuda_append_supports", "kw_cuda_append_plan_problem")
 _ATTENTION = ("kw_cuda_attention_plan", "kw_cuda_attention_supports", "kw_cuda_attention_plan_problem")
@@ -237,11 +268,13 @@ def _traits(spec: AttentionSpec) -> dict[str, Any]:
         **dict.fromkeys(("dtype_q", "dtype_kv", "dtype_o"), dtype),
         "hdim_q": spec.hdim_q,
         "hdim_v": spec.hdim_v,
-        **{f"pad_{name}": getattr(spec.pad, name) for name in ("s", "sk", "d", "dv")},
+        **{f"pad_{name}": getattr(spec.pad, name) for name in ("s", "sk")},
+        # Smaller head dimensions are those of a tensor that ends earlier: no kernel is built for that.
+        **{"pad_d": True, "pad_dv": True, "vector_q": VECTOR, "vector_v": VECTOR},
         **{f"tile_{name}": getattr(spec.tile, name) for name in ("m0", "n0", "k0", "n1", "k1")},
         "masks": frozenset(MASKS[spec.mask]),
         "biases": frozenset({spec.bias}),
-        **({"dtype_bias": dtype} if spec.bias is Bias.ELEMENTWISE else {}),
+        **({"dtype_bias": dtype} if spec.bias is Bias.ELEMENTWISE else {}),  # of ALiBi fp32
         "lses": flag(spec.lse),
         "sinks": flag(spec.sink),
         "dropouts": flag(False),

@@ -10,7 +10,7 @@ from kernelwright import arch as archs
 from kernelwright.codegen.kernel import Kernel
 from kernelwright.codegen.operations.attention import cutlass
 from kernelwright.codegen.operations.attention.arch_section import attention_section
-from kernelwright.codegen.operations.attention.kinds import Bias, Family, Mask
+from kernelwright.codegen.operations.attention.kinds import Bias, Family, Mask, Pipeline
 from kernelwright.codegen.operations.attention.rules.structs import flag
 from kernelwright.codegen.operations.attention.spec import attention_spec
 from kernelwright.codegen.selecting.sets import expand_set
@@ -98,18 +98,39 @@ def test_gradients_by_tma_add_a_bias() -> None:
 
 def test_the_small_set_is_few_kernels() -> None:
     kernels = expand_set("attention:essential", ARCH).kernels
-    assert len(kernels) <= 10 and all(cutlass.context(one, ARCH) for one in kernels)
+    assert len(kernels) <= 36 and all(cutlass.context(one, ARCH) for one in kernels)
+
+
+def test_both_types_have_the_same_kernels() -> None:
+    for name in ("essential", "release"):
+        specs = [attention_spec(one) for one in expand_set(f"attention:{name}", ARCH).kernels]
+        found = [
+            {one.model_copy(update={"dtype": "bf16"}) for one in specs if one.dtype == dtype}
+            for dtype in ("fp16", "bf16")
+        ]
+        lacking = found[1] - found[0]
+        assert found[0] <= found[1] and all(one.deterministic and name == "essential" for one in lacking)
+
+
+def test_caches_are_read_with_or_without_what_a_kernel_adds() -> None:
+    """They wait for memory: kernels of mma.sync choose by the problem."""
+    fields = {"family": "fwd_splitkv", "mask": "generic"}
+    found = [cutlass.traits(attention_spec(kernel(**fields, bias=bias))) for bias in Bias]
+    assert [len(one.biases) for one in found] == [1, 3, 2] and [one.selection_rank for one in found] == [0, 1, 1]
+    assert cutlass.traits(attention_spec(kernel(**fields, logits_soft_cap=True))).soft_caps == flag(True)
 
 
 def test_the_release_set_serves_every_mask_and_head_dimension_of_forward_kernels() -> None:
     assert set(expand_set("attention:essential", ARCH).kernels) < set(expand_set("attention:release", ARCH).kernels)
     specs = [attention_spec(one) for one in expand_set("attention:release", ARCH).kernels]
-    plain = [one for one in specs if one.family is Family.FWD and one.bias is Bias.NONE]
+    forward = [one for one in specs if one.family is Family.FWD and one.bias is Bias.NONE]
+    plain = [one for one in forward if not one.logits_soft_cap]
+    assert {one.hdim_q for one in forward if one.logits_soft_cap} == {128, 256}
     assert {(one.hdim_q, one.mask) for one in plain} == {
         (hdim, mask) for hdim in (64, 128, 256) for mask in (Mask.NONE, Mask.BOTTOM_RIGHT, Mask.GENERIC)
     }
     assert all(one.group and one.lse and one.sink for one in plain)
-    assert {one.bias for one in specs} == set(Bias) and len(specs) <= 32
+    assert {one.bias for one in specs} == set(Bias) and len(specs) <= 88
 
 
 def test_the_release_set_has_gradients_of_what_it_computes_forward() -> None:
@@ -118,4 +139,6 @@ def test_the_release_set_has_gradients_of_what_it_computes_forward() -> None:
     assert {(one.hdim_q, one.bias) for one in ordered} == {(64, Bias.NONE), *((128, bias) for bias in Bias)}
     assert all(one.mask is Mask.GENERIC and one.group for one in ordered)
     dots = {one.hdim_q for one in specs if one.family is Family.BWD_DOT_DO_O}
-    assert dots == {one.hdim_q for one in ordered}
+    assert dots == {one.hdim_q for one in ordered} | {256}
+    by_products = [one for one in specs if one.family is Family.BWD_DQ_DK_DV and one.pipeline is Pipeline.BWD]
+    assert {(one.hdim_q, one.bias) for one in by_products} == {(128, Bias.NONE), (256, Bias.ELEMENTWISE)}

@@ -8,6 +8,7 @@ from typing import TypeVar
 from kernelwright.arch import Arch
 from kernelwright.codegen.backends.ck_tile_waves import most_waves_per_simd
 from kernelwright.codegen.dtypes import DType
+from kernelwright.codegen.fields import Activation
 from kernelwright.codegen.kernel import Kernel
 from kernelwright.codegen.operations.convolution.constraints.ck_tile_copies import lds_bytes
 from kernelwright.codegen.operations.convolution.spec import (
@@ -19,6 +20,7 @@ from kernelwright.codegen.operations.convolution.spec import (
     conv_spec,
 )
 from kernelwright.codegen.symbols import CK_TILE_DTYPES, part
+from kernelwright.codegen.trees import launcher_files
 from kernelwright.problems.convolution.description import Specialization
 
 # None: this backend has no such thing; constraints/ck_tile.py says why.
@@ -55,11 +57,10 @@ SPECIALIZATIONS: Mapping[Specialization, tuple[str, str]] = {
     Specialization.FILTER1X1_STRIDE1_PAD0: ("filter1x1_stride1_pad0", "KW_CONV_FILTER_1X1_STRIDE_1_PAD_0"),
     Specialization.FILTER3X3: ("filter3x3", "KW_CONV_FILTER_3X3"),
 }
-_FOLDER = "__hip_convolution_launcher/launchers/hip/convolution"
-SOURCES = {name: f"{_FOLDER}/{name}.c" for name in ("convolution",)}
+SOURCES = launcher_files("ck_tile", "convolution", "launch")
 """Launcher sources that a library with convolution kernels contains."""
 
-TREES = ("hip_convolution", "hip_gemm")
+TREES = ("hip_convolution", "hip_gemm", "abi")
 """The pipelines are those of GEMM."""
 
 SUM_SUFFIX = "_sum"
@@ -95,6 +96,8 @@ def context(kernel: Kernel, arch: Arch) -> Mapping[str, object]:
         "abi_specialization": abi_special,
         "abi_dtype": spec.dtype.c_name,
         "abi_op": OPS[spec.direction].c_name,
+        "serves_bias": spec.bias or spec.activation is Activation.ANY,
+        "serves_residual": spec.residual or spec.activation is Activation.ANY,
         "waves_per_simd": waves_per_simd(spec, arch),
         "function": f"{kernel.symbol}_conv",
         "sum": f"{kernel.symbol}{SUM_SUFFIX}",

@@ -14,6 +14,7 @@ from kernelwright.codegen.kernel import Kernel
 from kernelwright.codegen.operations.convolution.arch_section import conv_features
 from kernelwright.codegen.operations.convolution.spec import OPS, GroupedConvSpec, conv_spec
 from kernelwright.codegen.symbols import CPU_ACTIVATIONS, CPU_DTYPES, part
+from kernelwright.codegen.trees import launcher_files
 
 OPERATIONS: Mapping[tuple[DType, int], str] = {
     (DType.FP32, 1): "widened_fma<fp32>",
@@ -26,7 +27,7 @@ OPERATIONS: Mapping[tuple[DType, int], str] = {
 ELEMENTS = part(CPU_DTYPES, DType.FP32, DType.FP16, DType.BF16)
 
 
-SOURCES = {"conv_launcher": "__cpu_convolution_launcher/launchers/cpu/convolution/launcher.cpp"}
+SOURCES = launcher_files("cpu", "convolution", "launch")
 """Launcher sources that a library with convolution kernels contains beside the driver of all CPU kernels."""
 
 TREES = ("cpu_convolution", "gemm", "cpu_gemm")

@@ -9,16 +9,18 @@ from collections.abc import Mapping
 
 from kernelwright.arch import Arch
 from kernelwright.codegen.dtypes import DType
+from kernelwright.codegen.fields import Activation
 from kernelwright.codegen.kernel import Kernel
 from kernelwright.codegen.operations.convolution.spec import OPS, ConvScheduler, Direction, conv_spec
 from kernelwright.codegen.symbols import CUDA_ACTIVATIONS, CUTLASS_DTYPES, part
+from kernelwright.codegen.trees import launcher_files
 
 ELEMENTS = part(CUTLASS_DTYPES, DType.FP16, DType.BF16)
 
 WARP_GROUPS: Mapping[ConvScheduler, int] = {ConvScheduler.COOPERATIVE: 2, ConvScheduler.PINGPONG: 1}
 """Warp groups that share a tile."""
 
-ACTIVATIONS = CUDA_ACTIVATIONS
+ACTIVATIONS = {**CUDA_ACTIVATIONS, Activation.ANY: "any"}
 
 DEPTHWISE: Mapping[Direction, str] = {
     Direction.FORWARD: "depthwise",
@@ -33,9 +35,8 @@ STEP = 64
 MAX_SPLIT_K = 128
 """Slices that backward weight sums at most."""
 
-_FOLDER = "__cuda_src_convolution_launcher/launchers/cuda/convolution"
-_NAMES = ("conv_shape", "conv_fold", "conv_descriptors", "conv_plan", "conv_launch", "conv_helpers", "conv_direct")
-SOURCES = {name: f"{_FOLDER}/{name}.c" for name in _NAMES}
+_NAMES = ("launch", "shape", "folding", "descriptors", "helpers", "depthwise", "start")
+SOURCES = launcher_files("cutlass", "convolution", *_NAMES)
 """Launcher sources that a library with convolution kernels contains."""
 
 TREES = ("cuda_src_convolution",)
@@ -45,6 +46,7 @@ def context(kernel: Kernel, arch: Arch) -> Mapping[str, object]:
     """C++ symbols for ``templates/cutlass/convolution.hpp.jinja``; the spec must have passed the rules."""
     spec = conv_spec(kernel)
     weight = spec.direction is Direction.BACKWARD_WEIGHT
+    any_epilogue = spec.activation is Activation.ANY
     template = DEPTHWISE[spec.direction] if spec.depthwise else "implicit_gemm"
     return {
         "template": template,
@@ -53,6 +55,8 @@ def context(kernel: Kernel, arch: Arch) -> Mapping[str, object]:
         "element": ELEMENTS[spec.dtype],
         "abi_dtype": spec.dtype.c_name,
         "abi_layout": spec.layout.c_name,
+        "bias": spec.bias or any_epilogue,
+        "residual": spec.residual or any_epilogue,
         "activation": ACTIVATIONS[spec.activation],
         "cooperative": spec.scheduler is ConvScheduler.COOPERATIVE,
         "data": spec.direction is Direction.BACKWARD_DATA,

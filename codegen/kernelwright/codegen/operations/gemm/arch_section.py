@@ -15,7 +15,8 @@ class PipelineLimits(FrozenModel):
     """What can be combined with one pipeline.
 
     ``lds_bytes`` bounds one stage of A and B (``tile_m * tile_k * bytes(A) + tile_n * tile_k * bytes(B)``); a pipeline
-    with ``double_buffer`` keeps two such stages, so its bound is half of what the architecture has. None: no bound.
+    with ``double_buffer`` keeps two such stages, so its bound is half of what the architecture has. None: no bound. A
+    pipeline that is ``named`` is taken by specs alone that name it.
     """
 
     schedulers: tuple[str, ...] = Field(min_length=1)
@@ -23,6 +24,7 @@ class PipelineLimits(FrozenModel):
     lds_bytes: int | None = Field(default=None, gt=0)
     double_buffer: bool = False
     preshuffle: bool = False
+    named: bool = False
     persistent: tuple[bool, ...] = Field(default=(False,), min_length=1)
     num_wave_groups: tuple[int, ...] = Field(default=(1,), min_length=1)
     k_block_per_cu: tuple[int, ...] = Field(default=(1,), min_length=1)

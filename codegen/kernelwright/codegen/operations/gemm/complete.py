@@ -44,8 +44,9 @@ def _fill(fields: dict[str, Any], arch: Arch) -> None:
         fields.setdefault("dtype_c", default_output_dtype(fields["dtype_a"]))
     section = gemm_section(arch)
     shuffled = bool(fields.get("preshuffle", False))
-    pipelines = [name for name, limits in section.pipelines.items() if limits.preshuffle == shuffled]
-    limits = fill_pipeline(fields, section.pipelines, pipelines or list(section.pipelines), section.waves)
+    usual = {name: limits for name, limits in section.pipelines.items() if not limits.named}
+    pipelines = [name for name, limits in usual.items() if limits.preshuffle == shuffled]
+    limits = fill_pipeline(fields, section.pipelines, pipelines or list(usual), section.waves)
     if limits is not None:
         fields.setdefault("preshuffle", limits.preshuffle)
         fields.setdefault("persistent", limits.persistent[0])

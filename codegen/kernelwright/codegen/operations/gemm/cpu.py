@@ -22,6 +22,7 @@ from kernelwright.codegen.operations.gemm.spec import (
     gemm_spec,
 )
 from kernelwright.codegen.symbols import CPU_ACTIVATIONS, CPU_DTYPES, part
+from kernelwright.codegen.trees import launcher_files
 
 ELEMENTS = part(CPU_DTYPES, DType.FP32, DType.FP16, DType.BF16, DType.INT32)
 """Elements of C and D."""
@@ -73,7 +74,7 @@ STREAM_K: Mapping[StreamK, str] = {
     StreamK.TREE: "KW_STREAM_K_TREE",
 }
 
-SOURCES = {"launcher": "__cpu_gemm_launcher/launchers/cpu/gemm/launcher.cpp"}
+SOURCES = launcher_files("cpu", "gemm", "launch")
 TREES = ("cpu_gemm",)
 """Launcher sources that a library with GEMM kernels contains beside the driver of all CPU kernels."""
 

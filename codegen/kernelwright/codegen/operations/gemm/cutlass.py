@@ -8,6 +8,8 @@ from kernelwright.arch import Arch
 from kernelwright.codegen.dtypes import DType, Layout
 from kernelwright.codegen.kernel import Kernel
 from kernelwright.codegen.operations.gemm.spec import (
+    MAX_D_TENSORS,
+    Activation,
     DOp,
     Epilogue,
     GemmSpec,
@@ -17,8 +19,9 @@ from kernelwright.codegen.operations.gemm.spec import (
     gemm_spec,
 )
 from kernelwright.codegen.symbols import CUDA_ACTIVATIONS, CUTLASS_DTYPES, part
+from kernelwright.codegen.trees import launcher_files
 
-SOURCES = {"problem": "__cuda_src_gemm_launcher/launchers/cuda/gemm/problem.c"}
+SOURCES = launcher_files("cutlass", "gemm", "launch")
 TREES = ("cuda_src_gemm",)
 """Launcher sources that a library with GEMM kernels contains."""
 
@@ -65,7 +68,7 @@ FAST_ACCUMULATION = "FP8FastAccum"
 FAST_ACCUMULATION_LAYOUTS = frozenset({Layout.RCR})
 FAST_ACCUMULATION_DTYPES = frozenset({DType.FP8, DType.BF8})
 
-ACTIVATIONS = CUDA_ACTIVATIONS
+ACTIVATIONS = {**CUDA_ACTIVATIONS, Activation.ANY: "any"}
 COMBINATIONS: dict[DOp, str] = {DOp.ADD: "cutlass::plus", DOp.MULTIPLY: "cutlass::multiplies"}
 
 WGMMA_ROWS = 64
@@ -99,8 +102,11 @@ def tile_scheduler(spec: GemmSpec) -> str:
     return "cutlass::gemm::StreamKScheduler" if cut(spec) else "cutlass::gemm::PersistentScheduler"
 
 
-PIPELINES = frozenset({Pipeline.TMA})
-EPILOGUES = frozenset({Epilogue.TMA})
+# By pipeline: epilogues and schedulers. Threads that copy operands themselves have one of each.
+PIPELINES: Mapping[Pipeline, tuple[Epilogue, tuple[Scheduler, ...]]] = {
+    Pipeline.TMA: (Epilogue.TMA, tuple(MAINLOOP_SCHEDULES)),
+    Pipeline.CP_ASYNC: (Epilogue.DEFAULT, (Scheduler.DEFAULT,)),
+}
 
 ABI_DTYPES: dict[DType, str] = {dtype: f"KW_{dtype.name}" for dtype in DType}
 ABI_LAYOUTS = {"r": "KW_ROW_MAJOR", "c": "KW_COL_MAJOR"}
@@ -110,20 +116,23 @@ def context(kernel: Kernel, arch: Arch) -> Mapping[str, object]:
     """C++ symbols for ``templates/cutlass/gemm.hpp.jinja``; the spec must have passed the rules."""
     spec = gemm_spec(kernel)
     layout_a, layout_b = LAYOUTS[spec.layout]
+    copied = spec.pipeline is Pipeline.CP_ASYNC
     return {
+        "copied": copied,
         "element_a": ELEMENTS[spec.dtype_a],
         "element_b": ELEMENTS[spec.dtype_b],
         "element_c": OUTPUTS[spec.dtype_c],
         "element_acc": ACCUMULATORS[spec.dtype_acc],
         "layout_a": layout_a,
         "layout_b": layout_b,
-        "mainloop_schedule": _mainloop_schedule(spec),
-        "epilogue_schedule": _epilogue_schedule(spec),
+        "mainloop_schedule": "" if copied else _mainloop_schedule(spec),
+        "epilogue_schedule": "" if copied else _epilogue_schedule(spec),
         "swap": swapped(spec),
         "all_shapes": all_shapes(spec),
         "cut": cut(spec),
         "tile_scheduler": tile_scheduler(spec),
         "activation": ACTIVATIONS[spec.activation],
+        "num_d": MAX_D_TENSORS if spec.activation is Activation.ANY else spec.num_d,
         "combination": COMBINATIONS[spec.d_op],
         "max_split_k": MAX_SPLIT_K if spec.split_k else 1,
         "abi_dtypes": [ABI_DTYPES[dtype] for dtype in (spec.dtype_a, spec.dtype_b, spec.dtype_c, spec.dtype_acc)],

@@ -9,11 +9,12 @@ from kernelwright.codegen.kernel import Kernel
 from kernelwright.codegen.operations.norm.constraints.common import DTYPES, RESULTS
 from kernelwright.codegen.operations.norm.spec import OPS, norm_spec
 from kernelwright.codegen.symbols import CPU_DTYPES, part
+from kernelwright.codegen.trees import launcher_files
 
 ELEMENTS = part(CPU_DTYPES, *DTYPES)
 QUANTISED = {dtype: f"quantised_{name}" for dtype, name in part(CPU_DTYPES, *RESULTS).items()}
 
-SOURCES = {"norm_launcher": "__cpu_norm_launcher/launchers/cpu/norm/launcher.cpp"}
+SOURCES = launcher_files("cpu", "norm", "launch")
 """Launcher sources that a library with norm kernels contains."""
 
 TREES = ("cpu_norm",)

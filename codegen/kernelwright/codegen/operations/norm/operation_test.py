@@ -11,10 +11,10 @@ from kernelwright.codegen.dtypes import DType
 from kernelwright.codegen.formulas.devices import device_of
 from kernelwright.codegen.kernel import Kernel
 from kernelwright.codegen.operation import operation
+from kernelwright.codegen.operations.norm.formulas import gpu
 from kernelwright.codegen.operations.norm.formulas.processors import Problem, estimate
-from kernelwright.codegen.operations.norm.spec import Direction, Kind, NormSpec
+from kernelwright.codegen.operations.norm.spec import Direction, Kind, NormSpec, norm_spec
 from kernelwright.codegen.planning.render import render_kernel
-from kernelwright.codegen.selecting.expand import EmptyExpansionError
 from kernelwright.codegen.selecting.sets import expand_set
 from kernelwright.codegen.selecting.specs import parse_kernel
 from kernelwright.codegen.selecting.validate import validate
@@ -29,7 +29,11 @@ SPECS = st.builds(
     dtype=st.sampled_from(DType),
     dtype_y=st.sampled_from(DType),
     unroll=st.integers(1, 64),
+    rows_per_block=st.integers(1, 4),
+    threads_per_row=st.integers(1, 4),
+    vector=st.integers(0, 4),
 )
+GPUS = [name for name in names() if not name.startswith("x86")]
 
 
 def test_a_partial_spec_is_completed() -> None:
@@ -59,21 +63,64 @@ def test_an_illegal_spec_says_what_is_allowed(change: dict[str, object], message
         parse_kernel({"op": "norm", "kind": "layer", "dtype": "bf16", **change}, V3)
 
 
-@pytest.mark.parametrize("name", ["default", "all"])
-def test_sets_are_legal_and_for_processors(name: str) -> None:
-    assert operation("norm").sets.archs(name) == ("x86_64_v3", "x86_64_v4")
+@pytest.mark.parametrize("name", ["essential", "default", "all"])
+def test_sets_are_legal_on_every_architecture(name: str) -> None:
+    assert operation("norm").sets.archs(name) == tuple(names())
     kernels = expand_set(f"norm:{name}", V3).kernels
-    assert len(set(kernels)) == len(kernels) == (24 if name == "default" else 72)
-    assert not [violation for kernel in kernels for violation in validate(kernel, V3)]
+    assert len(set(kernels)) == len(kernels) == (72 if name == "all" else 24)
     assert all("norm_kernel instance = norm<KW_OP_" in str(render_kernel(kernel, V3, "cpu")) for kernel in kernels)
+    for arch in map(load, names()):
+        made = expand_set(f"norm:{name}", arch).kernels
+        assert not [violation for kernel in made for violation in validate(kernel, arch)]
+        assert any(norm_spec(kernel).dtype_y == "fp8" for kernel in made) == bool(
+            arch.flops_per_clock_per_cu.get("fp8")
+        )
 
 
-@pytest.mark.parametrize("arch", [name for name in names() if not name.startswith("x86")])
-def test_other_backends_have_no_kernel(arch: str) -> None:
-    with pytest.raises(EmptyExpansionError, match="allowed: processors"):
-        expand_set("norm:default", load(arch))
-    with pytest.raises(SpecError, match=r"no norm kernel is for the backend '\w+'; allowed: cpu"):
-        operation("norm").on_backend(load(arch).backend)
+@pytest.mark.parametrize("arch", GPUS)
+def test_kernels_of_gpus_say_how_threads_share_a_row(arch: str) -> None:
+    kernel = parse_kernel({"op": "norm", "kind": "layer", "direction": "backward", "dtype": "bf16"}, load(arch))
+    assert kernel.name == "layer_norm_backward_bf16_1x256x8x2"
+    text = str(render_kernel(kernel, load(arch), load(arch).backend))
+    assert "threads = 256, rows = 1" in text and "vector = 8, unroll = 2" in text and "finish" in text
+    wave = load(arch).wave_size
+    assert f"wave = {wave};" in text and "centred = true" in text
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"threads_per_row": 96}, r"norm_gpu\.threads_per_row.*added up in halves.*allowed: 1, 2, 4"),
+        ({"threads_per_row": 16}, r"norm_gpu\.rows_per_block.*16 threads: not whole waves of 64.*allowed: 4, 8"),
+        ({"rows_per_block": 8}, r"norm_gpu\.rows_per_block.*2048 threads"),
+        ({"vector": 3}, r"norm_gpu\.vector.*allowed: 2, 4, 8"),
+        ({"vector": 2, "dtype_y": "int8"}, r"norm_gpu\.vector.*allowed: 4, 8"),
+        ({"unroll": 8}, r"norm_gpu\.unroll.*up to 32 elements.*allowed: 1, 2, 4"),
+        ({"dtype_y": "fp8"}, r"norm_gpu\.fp8: dtype_y = fp8.*gfx90a has no instruction.*allowed: bf16, int8"),
+    ],
+)
+def test_an_illegal_share_of_rows_says_what_is_allowed(change: dict[str, object], message: str) -> None:
+    with pytest.raises(IllegalKernelError, match=f"(?s){message}"):
+        parse_kernel({"op": "norm", "kind": "layer", "dtype": "bf16", **change}, load("gfx90a"))
+
+
+def test_processors_have_no_threads_of_a_row() -> None:
+    with pytest.raises(IllegalKernelError, match=r"norm_cpu\.tile: threads_per_row = 32.*it is of GPUs"):
+        parse_kernel({"op": "norm", "kind": "layer", "dtype": "bf16", "threads_per_row": 32}, V3)
+
+
+def test_times_on_gpus_grow_and_prefer_kernels_whose_registers_hold_a_row() -> None:
+    device = device_of(load("sm_90a"), "bf16", 132)
+    wave, usual, long = (gpu.Kernel(8, 32, 8, 2), gpu.Kernel(1, 128, 8, 4), gpu.Kernel(1, 512, 8, 4))
+
+    def us(kernel: gpu.Kernel, rows: float, columns: float) -> float:
+        return gpu.estimate(gpu.Problem(rows, columns, 2.0, 4 * rows * columns, 2.0, 0.0), kernel, device).total_us
+
+    for kernel in (wave, usual, long):
+        assert us(kernel, 16384, 4096) > us(kernel, 4096, 4096) > 0
+        assert us(kernel, 4096, 8192) > us(kernel, 4096, 4096)
+    assert us(wave, 65536, 256) < us(long, 65536, 256)
+    assert us(long, 4096, 16384) < us(usual, 4096, 16384) < us(wave, 4096, 16384)
 
 
 def test_times_grow_with_rows_columns_and_passes() -> None:

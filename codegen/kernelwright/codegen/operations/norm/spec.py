@@ -41,8 +41,23 @@ class NormSpec(Spec):
         " that is quantised row by row."
     )
     unroll: int = Field(
-        default=4, gt=0, le=64, strict=True, description="Number of vectors that an iteration along a row handles."
+        default=4, gt=0, le=64, strict=True,
+        description="Number of vectors that an iteration along a row handles; GPUs: that a thread keeps.",
+    )  # fmt: skip
+    rows_per_block: int = Field(
+        default=1,
+        gt=0,
+        le=1024,
+        strict=True,
+        description="GPUs: number of rows that a workgroup normalises; 1 on CPUs.",
     )
+    threads_per_row: int = Field(
+        default=1, gt=0, le=1024, strict=True, description="GPUs: number of threads that share a row; 1 on CPUs."
+    )
+    vector: int = Field(
+        default=0, ge=0, le=64, strict=True,
+        description="GPUs: number of elements that a thread reads at once; 0 on CPUs, whose registers say it.",
+    )  # fmt: skip
 
     @property
     def variant(self) -> str:

@@ -170,7 +170,7 @@ KW_HIDDEN kw_status kw_cpu_attention_plan(const kw_kernel*, const kw_problem*, v
 KW_HIDDEN kw_status kw_cpu_attention_launch(const kw_kernel*, const void* plan, const kw_launch*, const void* args);
 }
 
-// Storage of a plan, see launchers/cpu/attention/launch.hpp.
+// Storage of a plan, see launchers/cpu/attention/plan.hpp.
 #define KW_CPU_ATTENTION_PLAN_BYTES 1024u
 
 #endif  // KERNELWRIGHT_CPU_ATTENTION_KERNEL_HPP

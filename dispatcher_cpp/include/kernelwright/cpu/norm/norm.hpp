@@ -14,7 +14,7 @@ template <uint32_t Op, class T, class Y, int kUnroll>
 constexpr norm_kernel norm() {
   constexpr bool kCentred = Op == KW_OP_LAYER_NORM || Op == KW_OP_LAYER_NORM_BACKWARD;
   norm_kernel made = {};
-  made.traits = {sizeof(kw_norm_traits), T::kDtype, Y::kDtype, kUnroll};
+  made.traits = {sizeof(kw_norm_traits), T::kDtype, Y::kDtype, kUnroll, 1, 1, 0};
   made.op = Op;
   if constexpr (Op == KW_OP_RMS_NORM || Op == KW_OP_LAYER_NORM) {
     made.rows = &norm_forward<kCentred, T, Y, kUnroll>;

@@ -7,6 +7,7 @@ namespace kernelwright::cuda::attention {
 
 enum class addend { none, alibi, elementwise };
 
+// What kernels add that choose by the problem, and its numbers.
 struct addend_numbers {
   const void* data;  // elements, or slopes, whose strides are those of a request and 1
   int64_t request, head, row;

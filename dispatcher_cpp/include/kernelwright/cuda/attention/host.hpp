@@ -4,8 +4,9 @@
 #include <cuda_runtime.h>
 
 #include "kernelwright/attention/checks.h"
+#include "kernelwright/cuda/attention/addend.hpp"
 #include "kernelwright/cuda/attention/keys.hpp"
-#include "kernelwright/cuda/attention/problem.h"
+#include "kernelwright/cuda/attention/launcher.h"
 #include "kernelwright/cuda/attention/rows.hpp"
 #include "kernelwright/cuda/attention/tile.hpp"
 #include "kernelwright/cuda/common/device.hpp"
@@ -18,6 +19,17 @@ inline int32_t width_of(int64_t width) { return static_cast<int32_t>(width < edg
 
 inline window window_of(const kw_attention_problem& p) {
   return {width_of(p.window_left), width_of(p.window_right), p.mask == KW_MASK_BOTTOM_RIGHT};
+}
+
+inline addend addend_of(const kw_attention_problem& p) {
+  if (p.bias == KW_BIAS_NONE) return addend::none;
+  return p.bias == KW_BIAS_ALIBI ? addend::alibi : addend::elementwise;
+}
+
+inline addend_numbers addend_numbers_of(const kw_attention_problem& p, const kw_attention_args& args) {
+  const bool slopes = p.bias == KW_BIAS_ALIBI;
+  return {args.bias, slopes ? p.slopes_stride : p.bias_strides.request, p.bias_strides.head, p.bias_strides.row,
+          p.mask == KW_MASK_TOP_LEFT};
 }
 
 inline strides strides_of(const kw_attention_strides& x, bool keeps_request) {

@@ -1,7 +1,9 @@
-// Activations as functions of one number.
+// Activations as functions of one number, and the one that a problem asks for.
 #pragma once
 
 #include <cutlass/cutlass.h>
+
+#include "kernelwright/epilogue.h"
 
 namespace kernelwright::cuda {
 
@@ -38,6 +40,32 @@ struct hyperbolic_tangent {
   CUTLASS_DEVICE static float of(float x) { return tanhf(x); }
 };
 
+// What a kernel is built with that chooses by the problem.
+struct any {};
+
 }  // namespace function
+
+// Calls `use` with the function that Activation is, or with the one of a problem (KW_ACTIVATION_...). The switch is the
+// same for all threads, so it stands around whole loops.
+template <class Activation, class Use>
+CUTLASS_DEVICE void with_activation(uint32_t asked, Use const& use) {
+  if constexpr (!cutlass::platform::is_same<Activation, function::any>::value) return use(Activation{});
+  switch (asked) {
+    case KW_ACTIVATION_RELU:
+      return use(function::relu{});
+    case KW_ACTIVATION_GELU:
+      return use(function::gelu{});
+    case KW_ACTIVATION_FAST_GELU:
+      return use(function::fast_gelu{});
+    case KW_ACTIVATION_SILU:
+      return use(function::silu{});
+    case KW_ACTIVATION_SIGMOID:
+      return use(function::sigmoid{});
+    case KW_ACTIVATION_TANH:
+      return use(function::hyperbolic_tangent{});
+    default:
+      return use(function::none{});
+  }
+}
 
 }  // namespace kernelwright::cuda

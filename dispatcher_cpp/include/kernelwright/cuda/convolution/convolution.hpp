@@ -28,6 +28,10 @@ struct implicit_gemm {
     if constexpr (!Spec::data) return reinterpret_cast<const void*>(&kernelwright_conv_helper_fold<config_of>);
     return nullptr;
   }
+  static const void* gather() {
+    if constexpr (!Spec::data) return reinterpret_cast<const void*>(&kernelwright_conv_helper_gather<config_of>);
+    return nullptr;
+  }
   static const void* unfold() {
     if constexpr (Spec::data) return reinterpret_cast<const void*>(&kernelwright_conv_helper_unfold<config_of>);
     return nullptr;

@@ -42,7 +42,28 @@ struct direct {
     }
   }
 
-  static CUTLASS_DEVICE void store(const kw_cuda_conv_direct& p, float2 sum, int64_t at, int channel) {
+  static constexpr bool any = cutlass::platform::is_same<typename Spec::activation, function::any>::value;
+
+  // Bias of both channels of a lane.
+  static CUTLASS_DEVICE float2 bias_of(const kw_cuda_conv_direct& p, int channel) {
+    if (!Spec::bias || p.bias == nullptr) return {0.0f, 0.0f};
+    const auto* const from = static_cast<const element*>(p.bias) + channel;
+    return {static_cast<float>(from[0]), static_cast<float>(from[1])};
+  }
+
+  // Does the epilogue more than add a bias and cut negative numbers off? The same for all threads.
+  static CUTLASS_DEVICE bool is_plain(const kw_cuda_conv_direct& p) {
+    if constexpr (!any) return false;
+    return p.beta == 0.0f && p.residual == nullptr &&
+           (p.activation == KW_ACTIVATION_NONE || p.activation == KW_ACTIVATION_RELU);
+  }
+
+  static CUTLASS_DEVICE void write(const kw_cuda_conv_direct& p, float2 value, int64_t at) {
+    *reinterpret_cast<pair*>(static_cast<element*>(p.y) + at) = {static_cast<element>(value.x),
+                                                                 static_cast<element>(value.y)};
+  }
+
+  static CUTLASS_DEVICE void store(const kw_cuda_conv_direct& p, float2 sum, float2 bias, int64_t at) {
     float2 value = {p.alpha * sum.x, p.alpha * sum.y};
     const auto add = [&](const void* from, int64_t where, float factor) {
       const float2 more = wide(*reinterpret_cast<const pair*>(static_cast<const element*>(from) + where));
@@ -50,14 +71,11 @@ struct direct {
       value.y += factor * more.y;
     };
     if (p.beta != 0.0f) add(p.y, at, p.beta);
-    if constexpr (Spec::bias) {
-      value.x += static_cast<float>(static_cast<const element*>(p.bias)[channel]);
-      value.y += static_cast<float>(static_cast<const element*>(p.bias)[channel + 1]);
-    }
-    if constexpr (Spec::residual) add(p.residual, at, 1.0f);
-    using act = typename Spec::activation;
-    *reinterpret_cast<pair*>(static_cast<element*>(p.y) + at) = {static_cast<element>(act::of(value.x)),
-                                                                 static_cast<element>(act::of(value.y))};
+    if constexpr (Spec::bias) value = {value.x + bias.x, value.y + bias.y};
+    if (Spec::residual && p.residual != nullptr) add(p.residual, at, 1.0f);
+    with_activation<typename Spec::activation>(
+        p.activation, [&](auto act) { value = {act.of(value.x), act.of(value.y)}; });
+    write(p, value, at);
   }
 
   // A strip of outputs: line `row` of the box, outputs from `column` on.
@@ -134,9 +152,20 @@ struct direct {
       }
       if (channel >= p.channels) continue;
       const int64_t line = static_cast<int64_t>(image) * p.image + h * p.point[1] + w * p.point[0] + channel;
+      const float2 bias = bias_of(p, channel);
+      if (is_plain(p)) {
+        const float least = p.activation == KW_ACTIVATION_RELU ? 0.0f : -INFINITY;
 #pragma unroll
-      for (int i = 0; i < length; ++i) {
-        if (w + i >= 0 && w + i < p.out[0]) store(p, sums[i], line + i * p.point[0], channel);
+        for (int i = 0; i < length; ++i) {
+          const float2 value = {p.alpha * sums[i].x + bias.x, p.alpha * sums[i].y + bias.y};
+          if (w + i < 0 || w + i >= p.out[0]) continue;
+          write(p, {value.x < least ? least : value.x, value.y < least ? least : value.y}, line + i * p.point[0]);
+        }
+      } else {
+#pragma unroll
+        for (int i = 0; i < length; ++i) {
+          if (w + i >= 0 && w + i < p.out[0]) store(p, sums[i], bias, line + i * p.point[0]);
+        }
       }
     }
   }
@@ -195,6 +224,7 @@ struct no_helpers {
   static const void* pack() { return nullptr; }
   static const void* pad() { return nullptr; }
   static const void* fold() { return nullptr; }
+  static const void* gather() { return nullptr; }
   static const void* unfold() { return nullptr; }
   static const void* sum() { return nullptr; }
 };

@@ -192,6 +192,7 @@ struct depthwise_weight {
   static const void* pack() { return nullptr; }
   static const void* pad() { return nullptr; }
   static const void* fold() { return nullptr; }
+  static const void* gather() { return nullptr; }
   static const void* unfold() { return nullptr; }
   static const void* sum() { return reinterpret_cast<const void*>(&kernelwright_conv_helper_sum<Spec>); }
 };

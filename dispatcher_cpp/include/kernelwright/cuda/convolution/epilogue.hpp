@@ -136,9 +136,40 @@ struct epilogue {
       });
     }
     if (p.beta != 0.0f) add(p, p.d, p.beta, block, f);
-    if constexpr (Config::bias) add_bias(p, block, f);
-    if constexpr (Config::residual) add(p, p.residual, 1.0f, block, f);
-    each([&](int half, int i) { f.pairs[half][i] = {act::of(f.pairs[half][i].x), act::of(f.pairs[half][i].y)}; });
+    if (Config::bias && p.bias != nullptr) add_bias(p, block, f);
+    if (Config::residual && p.residual != nullptr) add(p, p.residual, 1.0f, block, f);
+    if constexpr (!cutlass::platform::is_same<act, function::any>::value) {
+      activate<act>(f);
+    } else if (p.activation == KW_ACTIVATION_RELU) {
+      activate<function::relu>(f);
+    } else if (__builtin_expect(p.activation == KW_ACTIVATION_SILU, 0)) {
+      activate<function::silu>(f);
+    } else if (__builtin_expect(p.activation != KW_ACTIVATION_NONE, 0)) {
+      activate_in_turns(p.activation, f);
+    }
+  }
+
+  template <class Activation>
+  CUTLASS_DEVICE static void activate(fragment& f) {
+    each([&](int half, int i) {
+      f.pairs[half][i] = {Activation::of(f.pairs[half][i].x), Activation::of(f.pairs[half][i].y)};
+    });
+  }
+
+  // The others, one pair of each row after the other: unrolled, all of them for each block of a tile would not stay in
+  // the cache of instructions. Pairs turn round, for registers have no numbers at run time.
+  CUTLASS_DEVICE static void activate_in_turns(uint32_t activation, fragment& f) {
+    CUTLASS_PRAGMA_NO_UNROLL
+    for (int turn = 0; turn < kPairs; ++turn) {
+      CUTLASS_PRAGMA_UNROLL
+      for (int half = 0; half < 2; ++half) {
+        float2 first = f.pairs[half][0];
+        with_activation<function::any>(activation, [&](auto act) { first = {act.of(first.x), act.of(first.y)}; });
+        CUTLASS_PRAGMA_UNROLL
+        for (int i = 0; i + 1 < kPairs; ++i) f.pairs[half][i] = f.pairs[half][i + 1];
+        f.pairs[half][kPairs - 1] = first;
+      }
+    }
   }
 
   // 16 rows through shared memory. lane i < 16 knows the line of row i.

@@ -72,6 +72,54 @@ __global__ void __launch_bounds__(KW_CUDA_CONV_HELPER_THREADS) kernelwright_conv
   static_cast<uint4*>(p.to)[number] = *reinterpret_cast<const uint4*>(values);
 }
 
+// A thread writes 8 elements of a line.
+template <class Config>
+__global__ void __launch_bounds__(KW_CUDA_CONV_HELPER_THREADS) kernelwright_conv_helper_gather(kw_cuda_conv_gather p) {
+  const int of_group = p.line / 8, parts = of_group * p.groups;
+  const int64_t number = helper_index();
+  wait_for_kernels_before();
+  if (number >= p.rows * parts) return;
+  int64_t row = number / parts;
+  const int part = static_cast<int>(number - row * parts), group = part / of_group;
+  int from[3], tap[3];  // the image point that the first filter point meets; the filter point
+#pragma unroll
+  for (int i = 0; i < 3; ++i) {
+    from[i] = static_cast<int>(row % p.out[i]) * p.stride[i] - p.pad[i];
+    row /= p.out[i];
+  }
+  int rest = (part - group * of_group) * 8, channel = rest % p.c;
+  rest /= p.c;
+#pragma unroll
+  for (int i = 0; i < 3; ++i) {
+    tap[i] = rest % p.filter[i];
+    rest /= p.filter[i];
+  }
+  const auto* const image = static_cast<const uint16_t*>(p.from) + row * p.image + static_cast<int64_t>(group) * p.merged * p.c;
+  alignas(16) uint16_t values[8];
+#pragma unroll
+  for (int j = 0; j < 8; ++j) {  // rest: which of the merged groups
+    int64_t at = rest * p.c + channel;
+    bool exists = rest < p.merged;
+#pragma unroll
+    for (int i = 0; i < 3; ++i) {
+      const int place = from[i] + tap[i] * p.dilation[i];
+      exists = exists && place >= 0 && place < p.extent[i];
+      at += place * p.point[i];
+    }
+    values[j] = exists ? image[at] : 0;
+    if (++channel < p.c) continue;
+    channel = 0;
+    if (++tap[0] < p.filter[0]) continue;
+    tap[0] = 0;
+    if (++tap[1] < p.filter[1]) continue;
+    tap[1] = 0;
+    if (++tap[2] < p.filter[2]) continue;
+    tap[2] = 0;
+    ++rest;
+  }
+  static_cast<uint4*>(p.to)[number] = *reinterpret_cast<const uint4*>(values);
+}
+
 // A thread has an element of dx.
 template <class Config>
 __global__ void __launch_bounds__(KW_CUDA_CONV_HELPER_THREADS) kernelwright_conv_helper_unfold(kw_cuda_conv_unfold p) {
@@ -79,18 +127,35 @@ __global__ void __launch_bounds__(KW_CUDA_CONV_HELPER_THREADS) kernelwright_conv
   const int64_t number = helper_index();
   wait_for_kernels_before();
   if (number >= p.count) return;
-  int64_t line = number / p.c;
-  const int channel = static_cast<int>(number - line * p.c), w = static_cast<int>(line % p.extent[0]);
-  line /= p.extent[0];
-  const float* const from = p.from + line * p.outputs * p.taps * p.pitch + channel;
-  float sum = 0;
-  for (int tap = (w + p.pad) % p.stride; tap < p.taps; tap += p.stride) {
-    const int output = (w + p.pad - tap) / p.stride;
-    if (w + p.pad >= tap && output < p.outputs) sum += from[(static_cast<int64_t>(output) * p.taps + tap) * p.pitch];
+  const int channels = p.c * p.groups;
+  int64_t row = number / channels, at = number - row * channels;
+  const int group = static_cast<int>(at) / p.c, channel = static_cast<int>(at) - group * p.c;
+  int place[3], first[3];  // how far behind the corner of the padding; the first filter point that meets it
+#pragma unroll
+  for (int i = 0; i < 3; ++i) {
+    const int point = static_cast<int>(row % p.extent[i]);
+    row /= p.extent[i];
+    at += point * p.point[i];
+    place[i] = point + p.pad[i];
+    first[i] = p.dilation[i] == 1 ? place[i] % p.stride[i] : 0;
+    while (first[i] < p.step[i] && (place[i] - first[i] * p.dilation[i]) % p.stride[i]) ++first[i];
+    if (first[i] == p.step[i]) first[i] = p.filter[i];
   }
-  const int64_t h = line % p.extent[1], above = line / p.extent[1];
-  const int64_t at = w * p.point[0] + h * p.point[1] + above % p.extent[2] * p.point[2] + above / p.extent[2] * p.image;
-  element* const to = static_cast<element*>(p.to) + at + channel;
+  at += row * p.image;
+  const auto outputs = [&](int i, int tap) { return (place[i] - tap * p.dilation[i]) / p.stride[i]; };
+  float sum = 0;
+  for (int d = first[2]; d < p.filter[2] && place[2] >= d * p.dilation[2]; d += p.step[2]) {
+    for (int h = first[1]; h < p.filter[1] && place[1] >= h * p.dilation[1]; h += p.step[1]) {
+      for (int w = first[0]; w < p.filter[0] && place[0] >= w * p.dilation[0]; w += p.step[0]) {
+        const int out[3] = {outputs(0, w), outputs(1, h), outputs(2, d)};
+        if (out[0] >= p.out[0] || out[1] >= p.out[1] || out[2] >= p.out[2]) continue;
+        int64_t line = ((row * p.out[2] + out[2]) * p.out[1] + out[1]) * p.out[0] + out[0];
+        line = (line * p.groups + group) * p.filter[2] + d;
+        sum += p.from[((line * p.filter[1] + h) * p.filter[0] + w) * p.c + channel];
+      }
+    }
+  }
+  element* const to = static_cast<element*>(p.to) + at;
   const float old = p.beta != 0.0f ? p.beta * static_cast<float>(*to) : 0.0f;
   *to = static_cast<element>(p.alpha * sum + old);
 }

@@ -19,8 +19,8 @@ typedef struct kw_cuda_conv_params {
   void* d;         /* the result, or sums in fp32 */
   int32_t slices;  /* d are sums in fp32: slices of backward weight, or backward data before channels are unfolded */
   int32_t vectors; /* lines of the result lie at multiples of 16 bytes */
-  const void* bias;
-  const void* residual;
+  const void *bias, *residual; /* or null */
+  uint32_t activation;         /* of kernels that serve any */
   float alpha, beta;
 } kw_cuda_conv_params;
 
@@ -35,7 +35,7 @@ typedef struct kw_cuda_conv_pack {
   int32_t merged, filter_points, line, pitch, taps;
 } kw_cuda_conv_pack;
 
-/* Images of few channels whose points along W are folded into channels, see conv_fold.c: a padded copy whose lines
+/* Images of few channels whose points along W are folded into channels, see folding.hpp: a padded copy whose lines
  * along W have `line` elements, `pitch` for each point. */
 typedef struct kw_cuda_conv_fold {
   const void* from;
@@ -46,14 +46,25 @@ typedef struct kw_cuda_conv_fold {
   int64_t image, point[3];
 } kw_cuda_conv_fold;
 
-/* Backward data of folded images: dx = alpha * sum over taps + beta * dx. `from` has for every line along W `outputs`
- * points of taps times pitch channels. */
+/* A matrix of images that TMA cannot walk through, see folding.hpp: a line for each output point, which has for each
+ * of `groups` merged groups `line` elements, the last ones 0. Those of `merged` groups are [filter point][channel]. */
+typedef struct kw_cuda_conv_gather {
+  const void* from;
+  void* to;
+  int64_t rows; /* output points of all images */
+  int32_t c, line, groups, merged;
+  int32_t extent[3], out[3], filter[3], stride[3], dilation[3], pad[3];
+  int64_t image, point[3];
+} kw_cuda_conv_gather;
+
+/* Backward data of folded or gathered images: dx = alpha * sum over filter points + beta * dx. `from` has for every
+ * output point [group][filter point][channel]. An input point meets every `step`-th filter point at most. */
 typedef struct kw_cuda_conv_unfold {
   const float* from;
   void* to;
   int64_t count; /* elements of dx */
-  int32_t c, pitch, taps, outputs, stride, pad;
-  int32_t extent[3];
+  int32_t c, groups;
+  int32_t extent[3], out[3], filter[3], stride[3], dilation[3], pad[3], step[3];
   int64_t image, point[3];
   float alpha, beta;
 } kw_cuda_conv_unfold;
@@ -95,7 +106,7 @@ typedef struct kw_cuda_conv_sum {
  * for 64 channels. Spatial entries stand in the order W, H. */
 typedef struct kw_cuda_conv_direct {
   CUtensorMap x; /* what is read: x, or dy */
-  const void *w, *bias, *residual;
+  const void *w, *bias, *residual;              /* the last two may be null */
   void* y;                                      /* what is written: y, or dx */
   kw_cuda_divider channel_blocks, across, down; /* of a workgroup's number; what is left is the image */
   int32_t channels, filter, stride;
@@ -105,6 +116,7 @@ typedef struct kw_cuda_conv_direct {
   int32_t strips, rows;
   uint32_t box_bytes;
   int64_t image, point[2]; /* memory strides of what is written */
+  uint32_t activation;     /* of kernels that serve any */
   float alpha, beta;
 } kw_cuda_conv_direct;
 
@@ -126,8 +138,8 @@ typedef struct kw_cuda_conv_direct_weight {
 typedef struct kw_cuda_conv {
   kw_conv_traits traits;
   const void* function;
-  const void *pack, *pad, *fold; /* functions that prepare operands; null if the kernel has none */
-  const void *unfold, *sum;      /* functions that finish the result; likewise */
+  const void *pack, *pad, *fold, *gather; /* functions that prepare operands; null if the kernel has none */
+  const void *unfold, *sum;               /* functions that finish the result; likewise */
   uint32_t shared_bytes, threads;
   uint64_t* prepared; /* a bit for each device */
 } kw_cuda_conv;
@@ -147,9 +159,11 @@ typedef struct kw_cuda_conv_plan {
   int32_t line;                   /* channels of a line of weights */
   uint32_t packs, pads_a, pads_b; /* is the copy needed? */
   uint32_t sums;                  /* the kernel writes sums in fp32 */
-  int32_t taps, pitch;            /* points along W are folded into channels, see conv_fold.c; else 0 */
+  int32_t taps, pitch;            /* points along W are folded into channels, see folding.hpp; else 0 */
+  uint32_t gathers;               /* all filter points are, see folding.hpp */
   uint32_t vectors;               /* see kw_cuda_conv_params */
-  kw_conv_problem asked;          /* `problem` is what the implicit GEMM computes */
+  kw_conv_problem asked;          /* `problem` is what the implicit GEMM computes, this one what its weights are of */
+  kw_conv_problem posed;          /* the caller's */
   uint64_t packed, padded_a, padded_b, slices, bytes;
 } kw_cuda_conv_plan;
 

@@ -5,6 +5,7 @@
 #include <cutlass/epilogue/fusion/sm90_callbacks_tma_warpspecialized.hpp>
 
 #include "kernelwright/cuda/common/activation.hpp"
+#include "kernelwright/cuda/gemm/any_epilogue.hpp"
 #include "kernelwright/cuda/gemm/operands.hpp"
 
 namespace kernelwright::cuda {
@@ -27,24 +28,29 @@ struct elementwise {
   };
 };
 
+// What the loads of C bring.
+struct reads_c {
+  static operand source(const kw_gemm_problem& problem, const kw_gemm_args& args) { return operand_c(problem, args); }
+};
+
 // D = alpha A B + beta C, what most kernels store. int32 accumulators stay integers up to the store: a float would lose
 // bits above 2^24.
 template <class Config>
-struct plain_epilogue {
+struct plain_epilogue : reads_c {
   using element_c = typename Config::element_c;
   using element_acc = typename Config::element_acc;
   using fusion = cutlass::epilogue::fusion::LinearCombination<element_c, element_acc, element_c, element_acc>;
 
   template <class Arguments>
-  static void fill(Arguments& thread, const kw_gemm_problem& problem, const kw_gemm_args&) {
-    thread.alpha = static_cast<element_acc>(problem.alpha);
-    thread.beta = static_cast<element_acc>(problem.beta);
+  static void fill(Arguments& out, const kw_gemm_problem& problem, const kw_gemm_args&) {
+    out.thread.alpha = static_cast<element_acc>(problem.alpha);
+    out.thread.beta = static_cast<element_acc>(problem.beta);
   }
 };
 
 // D = act((alpha A B + beta C) op D0 op D1 ...) as a visitor tree: a chain of D tensors that TMA loads beside C.
 template <class Config, class Tile, class LayoutD>
-struct fused_epilogue {
+struct fused_epilogue : reads_c {
   template <template <class> class Function, class Output>
   using compute = cutlass::epilogue::fusion::Sm90Compute<Function, Output, typename Config::element_acc,
                                                          cutlass::FloatRoundStyle::round_to_nearest>;
@@ -89,9 +95,14 @@ struct fused_epilogue {
                                          typename chain<Config::num_d>::node>;
 
   template <class Arguments>
-  static void fill(Arguments& thread, const kw_gemm_problem& problem, const kw_gemm_args& args) {
-    thread = {chain<Config::num_d>::arguments(problem, args), {}};
+  static void fill(Arguments& out, const kw_gemm_problem& problem, const kw_gemm_args& args) {
+    out.thread = {chain<Config::num_d>::arguments(problem, args), {}};
   }
 };
+
+template <class Config, class Tile, class LayoutD>
+using epilogue_of = cute::conditional_t<
+    cute::is_same_v<typename Config::activation, function::any>, any_epilogue<Config>,
+    cute::conditional_t<Config::fused, fused_epilogue<Config, Tile, LayoutD>, plain_epilogue<Config>>>;
 
 }  // namespace kernelwright::cuda

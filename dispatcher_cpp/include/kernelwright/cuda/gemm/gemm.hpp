@@ -15,8 +15,8 @@
 
 #include "kernelwright/cuda/common/launch.hpp"
 #include "kernelwright/cuda/gemm/epilogue.hpp"
+#include "kernelwright/cuda/gemm/launcher.h"
 #include "kernelwright/cuda/gemm/operands.hpp"
-#include "kernelwright/cuda/gemm/problem.h"
 
 namespace kernelwright::cuda {
 
@@ -32,7 +32,7 @@ struct gemm {
   using layout_c = typename operands::layout_c;
   static constexpr bool cut = !cute::is_same_v<typename Config::tile_scheduler, cutlass::gemm::PersistentScheduler>;
 
-  using fused = cute::conditional_t<Config::fused, fused_epilogue<Config, tile, layout_c>, plain_epilogue<Config>>;
+  using fused = epilogue_of<Config, tile, layout_c>;
   using epilogue = typename cutlass::epilogue::collective::CollectiveBuilder<
       cutlass::arch::Sm90, cutlass::arch::OpClassTensorOp, tile, cluster,
       cutlass::epilogue::collective::EpilogueTileAuto, element_acc, element_acc, element_c, layout_c,
@@ -62,12 +62,12 @@ struct gemm {
     out.mainloop.dA = stride(a.leading, a.batch, typename kernel::StrideA{});
     out.mainloop.ptr_B = static_cast<const element_b*>(b.pointer);
     out.mainloop.dB = stride(b.leading, b.batch, typename kernel::StrideB{});
-    fused::fill(out.epilogue.thread, problem, args);
-    // The descriptor of C is made even where beta is 0 and nothing reads it: it needs some valid address.
-    out.epilogue.ptr_C = static_cast<const element_c*>(args.c ? args.c : args.d);
-    out.epilogue.dC = stride(problem.ldc, batch_stride(problem, problem.stride_c), typename kernel::StrideC{});
+    fused::fill(out.epilogue, problem, args);
+    const operand c = fused::source(problem, args);
+    out.epilogue.ptr_C = static_cast<const element_c*>(c.pointer);
+    out.epilogue.dC = stride(c.leading, c.batch, typename kernel::StrideC{});
     out.epilogue.ptr_D = static_cast<element_c*>(args.d);
-    out.epilogue.dD = out.epilogue.dC;
+    out.epilogue.dD = stride(problem.ldc, batch_stride(problem, problem.stride_c), typename kernel::StrideC{});
     out.hw_info.device_id = where.device;
     out.hw_info.sm_count = where.multiprocessors;
     out.scheduler.max_swizzle_size = swizzle(m, n, where.multiprocessors);

@@ -9,7 +9,7 @@
 #include <cute/tensor.hpp>
 
 #include "kernelwright/cuda/common/resources.hpp"
-#include "kernelwright/cuda/gemm/problem.h"
+#include "kernelwright/cuda/gemm/launcher.h"
 
 namespace kernelwright::cuda {
 
@@ -34,6 +34,11 @@ inline operand operand_a(const kw_gemm_problem& p, const kw_gemm_args& args) {
 }
 inline operand operand_b(const kw_gemm_problem& p, const kw_gemm_args& args) {
   return {args.b, p.ldb, batch_stride(p, p.stride_b)};
+}
+
+// Its descriptor is made even where beta is 0 and nothing reads it: it needs some valid address.
+inline operand operand_c(const kw_gemm_problem& p, const kw_gemm_args& args) {
+  return {args.c ? args.c : args.d, p.ldc, batch_stride(p, p.stride_c)};
 }
 
 template <class Layout>

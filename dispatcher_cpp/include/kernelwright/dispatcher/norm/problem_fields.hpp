@@ -10,7 +10,7 @@ namespace kernelwright {
 
 static_assert(sizeof(kw_norm_problem) == 96, "kw_norm_problem is as its description");
 static_assert(sizeof(kw_norm_args) == 88, "kw_norm_args is as its description");
-static_assert(sizeof(kw_norm_traits) == 16, "kw_norm_traits is as its description");
+static_assert(sizeof(kw_norm_traits) == 28, "kw_norm_traits is as its description");
 
 constexpr Field kNormProblemFields[] = {
     {"dtype_x", offsetof(kw_norm_problem, dtype_x), kUint32, 0, 1, 7, kw_dtype_name},

@@ -6,7 +6,10 @@
 #include "kernelwright/hip/attention/arguments.h"
 #include "kernelwright/hip/attention/gradient_arguments.h"
 #include "kernelwright/hip/common/runtime.h"
-#include "kernelwright/widths.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
 
 /* Combine kernels have a function for up to 8, 16, ... 128 splits; a grid is at most this large along y and z. */
 #define KW_HIP_FEWEST_SPLITS_LOG2 3
@@ -47,7 +50,7 @@ typedef struct kw_hip_attention_plan {
   int lost;                /* 1 = a number does not fit into the argument that takes it: the plan is of no use */
 } kw_hip_attention_plan;
 
-/* attention.c: the four functions of a descriptor. */
+/* The four functions of a descriptor. */
 KW_HIDDEN kw_status kw_hip_attention_supports(const kw_kernel* kernel, const kw_problem* problem, char* reason,
                                               size_t reason_bytes);
 KW_HIDDEN kw_status kw_hip_attention_workspace_size(const kw_kernel* kernel, const kw_problem* problem,
@@ -56,53 +59,7 @@ KW_HIDDEN kw_status kw_hip_attention_make_plan(const kw_kernel* kernel, const kw
 KW_HIDDEN kw_status kw_hip_attention_launch(const kw_kernel* kernel, const void* plan, const kw_launch* launch,
                                             const void* args);
 
-/* attn_forward.c, attn_gradients.c, attn_append.c: plans and launches of families. Problems are those that the kernel
- * serves. */
-KW_HIDDEN void kw_hip_plan_part(const kw_hip_attention* kernel, const kw_attention_problem* problem,
-                                kw_hip_attention_plan* made);
-KW_HIDDEN void kw_hip_plan_combine(const kw_hip_attention* kernel, const kw_attention_problem* problem, uint32_t rows,
-                                   kw_hip_attention_plan* made);
-KW_HIDDEN void kw_hip_plan_gradients(const kw_hip_attention* kernel, const kw_attention_problem* problem, uint32_t rows,
-                                     kw_hip_attention_plan* made);
-KW_HIDDEN void kw_hip_plan_append(const kw_hip_attention* kernel, const kw_append_problem* problem,
-                                  kw_hip_attention_plan* made);
-KW_HIDDEN kw_status kw_hip_launch_part(const kw_hip_attention* kernel, const kw_hip_attention_plan* plan,
-                                       const kw_launch* where, const kw_attention_args* given);
-KW_HIDDEN kw_status kw_hip_launch_combine(const kw_hip_attention* kernel, const kw_hip_attention_plan* plan,
-                                          const kw_launch* where, const kw_attention_args* given);
-KW_HIDDEN kw_status kw_hip_launch_gradients(const kw_hip_attention* kernel, const kw_hip_attention_plan* plan,
-                                            const kw_launch* where, const kw_attention_args* given);
-KW_HIDDEN kw_status kw_hip_launch_append(const kw_hip_attention* kernel, const kw_hip_attention_plan* plan,
-                                         const kw_launch* where, const kw_append_args* given);
-
-/* attention.c: launches the kernel that the plan says. */
-KW_HIDDEN kw_status kw_hip_launch_planned(const kw_hip_attention* kernel, const kw_hip_attention_plan* plan,
-                                          const kw_launch* where, void* arguments, size_t bytes);
-
-static inline int64_t kw_hip_tiles(int64_t extent, int64_t tile) { return kw_parts(extent, tile); }
-
-/* The width of a window in 31 bits: no query is further from a key than all of both. */
-static inline int32_t kw_hip_width(const kw_attention_problem* p, int64_t width) {
-  const int64_t all = kw_add(p->max_seqlen_q, p->max_seqlen_k), most = all < INT32_MAX ? all : INT32_MAX;
-  return (int32_t)(width < most ? width : most);
+#ifdef __cplusplus
 }
-
-/* Strides that a kernel reads; *lost is set where one does not fit. */
-static inline kw_hip_attention_strides kw_hip_strides(kw_attention_strides s, int* lost) {
-  const kw_hip_attention_strides made = {kw_as_int32(s.row, lost), kw_as_int32(s.head, lost),
-                                         kw_as_int32(s.request, lost)};
-  return made;
-}
-
-/* Of dense tensors with heads outside of rows, such as parts of O; see "per row" in kernelwright/attention.h. One
- * request is not stepped over. */
-static inline kw_attention_strides kw_hip_heads_first(int64_t batch, int64_t heads, int64_t rows, int64_t hdim) {
-  const int64_t head = kw_mul(rows, hdim);
-  const kw_attention_strides made = {batch > 1 ? kw_mul(heads, head) : 0, head, hdim};
-  return made;
-}
-static inline kw_attention_strides kw_hip_per_row(const kw_attention_problem* p, int64_t hdim) {
-  return kw_hip_heads_first(p->group ? 1 : p->batch, p->heads_q, p->group ? p->total_q : p->max_seqlen_q, hdim);
-}
-
+#endif
 #endif

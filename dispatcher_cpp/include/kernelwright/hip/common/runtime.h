@@ -8,6 +8,10 @@
 
 #include "kernelwright/abi.h"
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 #define KW_HIP_MAX_DEVICES 64
 
 /* An embedded code object, its kernel and its facts. */
@@ -19,10 +23,10 @@ typedef struct kw_hip_code {
   void** functions;  /* KW_HIP_MAX_DEVICES handles, null until the code object is loaded on that device */
 } kw_hip_code;
 
-/* code_object.c: copies the facts out of the code object. 0 if it has no such symbol of exactly `bytes` bytes. */
+/* Copies the facts out of the code object. 0 if it has no such symbol of exactly `bytes` bytes. */
 KW_HIDDEN int kw_hip_read_facts(const kw_hip_code* code, void* facts, size_t bytes);
 
-/* runtime.c: everything that calls HIP. Launches the kernel of a code object on the device and stream of `where`, with
+/* Launches the kernel of a code object on the device and stream of `where`, with
  * `bytes` of kernel arguments; grid counts workgroups, block work-items. The thread's current device stays what it is.
  */
 KW_HIDDEN kw_status kw_hip_launch(const kw_hip_code* code, const kw_launch* where, uint32_t grid, uint32_t block,
@@ -30,10 +34,6 @@ KW_HIDDEN kw_status kw_hip_launch(const kw_hip_code* code, const kw_launch* wher
 /* The same of a grid with three extents. */
 KW_HIDDEN kw_status kw_hip_launch_grid(const kw_hip_code* code, const kw_launch* where, const uint32_t* grid,
                                        uint32_t block, void* arguments, size_t bytes);
-/* Is it a launch of this ABI version? */
-static inline int kw_hip_is_launch(const kw_launch* launch) {
-  return launch != NULL && launch->struct_size >= sizeof *launch;
-}
 /* Stores the text for kw_backend_last_error of this thread and returns the status. */
 KW_HIDDEN kw_status kw_hip_fail(kw_status status, const char* format, ...) __attribute__((format(printf, 2, 3)));
 KW_HIDDEN kw_status kw_backend_check_device(int32_t device, char* reason, size_t reason_bytes);
@@ -41,4 +41,7 @@ KW_HIDDEN const char* kw_backend_last_error(void);
 KW_HIDDEN kw_status kw_backend_set_num_threads(uint32_t threads);
 KW_HIDDEN kw_status kw_backend_set_runtime(const char* path);
 
+#ifdef __cplusplus
+}
+#endif
 #endif

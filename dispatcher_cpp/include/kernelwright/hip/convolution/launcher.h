@@ -7,6 +7,10 @@
 #include "kernelwright/hip/convolution/arguments.h"
 #include "kernelwright/hip/convolution/sizes.h"
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 /* What traits of a descriptor points to: the public part first. */
 typedef struct kw_hip_conv {
   kw_conv_traits traits;
@@ -22,11 +26,11 @@ typedef struct kw_hip_conv_plan {
   uint32_t sum_grid;               /* 0 = the kernel writes the result itself */
   uint32_t aligned;                /* bytes that addresses of operands must be multiples of */
   uint32_t op;
-  uint32_t reserved;
+  uint16_t bias, residual; /* does the problem have them? */
   uint64_t workspace_bytes;
 } kw_hip_conv_plan;
 
-/* convolution.c: the four functions of a descriptor. */
+/* The four functions of a descriptor. */
 KW_HIDDEN kw_status kw_hip_conv_supports(const kw_kernel* kernel, const kw_problem* problem, char* reason,
                                          size_t reason_bytes);
 KW_HIDDEN kw_status kw_hip_conv_workspace_size(const kw_kernel* kernel, const kw_problem* problem, uint64_t* bytes);
@@ -34,4 +38,7 @@ KW_HIDDEN kw_status kw_hip_conv_make_plan(const kw_kernel* kernel, const kw_prob
 KW_HIDDEN kw_status kw_hip_conv_launch(const kw_kernel* kernel, const void* plan, const kw_launch* launch,
                                        const void* args);
 
+#ifdef __cplusplus
+}
+#endif
 #endif

@@ -7,6 +7,10 @@
 #include "kernelwright/hip/gemm/arguments.h"
 #include "kernelwright/hip/gemm/sizes.h"
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 /* What traits of a descriptor points to: the public part first. */
 typedef struct kw_hip_gemm {
   kw_gemm_traits traits;
@@ -40,7 +44,7 @@ typedef struct kw_hip_grouped_plan {
   ((uint64_t)(wave_size) << 48 | (uint64_t)(element_bytes) << 32 | (uint64_t)(warp_tile_n) << 16 | \
    (uint64_t)(warp_tile_k))
 
-/* gemm.c: the four functions of a descriptor. */
+/* The four functions of a descriptor. */
 KW_HIDDEN kw_status kw_hip_gemm_supports(const kw_kernel* kernel, const kw_problem* problem, char* reason,
                                          size_t reason_bytes);
 KW_HIDDEN kw_status kw_hip_gemm_workspace_size(const kw_kernel* kernel, const kw_problem* problem, uint64_t* bytes);
@@ -48,7 +52,7 @@ KW_HIDDEN kw_status kw_hip_gemm_make_plan(const kw_kernel* kernel, const kw_prob
 KW_HIDDEN kw_status kw_hip_gemm_launch(const kw_kernel* kernel, const void* plan, const kw_launch* launch,
                                        const void* args);
 
-/* grouped.c: those of a grouped kernel. */
+/* Those of a grouped kernel. */
 KW_HIDDEN kw_status kw_hip_grouped_supports(const kw_kernel* kernel, const kw_problem* problem, char* reason,
                                             size_t reason_bytes);
 KW_HIDDEN kw_status kw_hip_grouped_workspace_size(const kw_kernel* kernel, const kw_problem* problem, uint64_t* bytes);
@@ -56,18 +60,10 @@ KW_HIDDEN kw_status kw_hip_grouped_make_plan(const kw_kernel* kernel, const kw_p
 KW_HIDDEN kw_status kw_hip_grouped_launch(const kw_kernel* kernel, const void* plan, const kw_launch* launch,
                                           const void* args);
 
-/* shuffle.c: the order in which a preshuffle kernel reads B. */
+/* The order in which a preshuffle kernel reads B. */
 extern KW_HIDDEN const kw_gemm_extension kw_hip_preshuffle;
 
-/* conditions.c: does the kernel serve the problem? What is checked of a GEMM but the struct itself. */
-KW_HIDDEN kw_status kw_hip_check_conditions(const kw_hip_gemm* gemm, const kw_gemm_problem* problem,
-                                            const kw_hip_gemm_facts* facts, char* reason, size_t reason_bytes);
-KW_HIDDEN int64_t kw_hip_round_up(int64_t value, int64_t unit);
-/* Output tiles of all matrices, and K tiles of one of them. */
-KW_HIDDEN int64_t kw_hip_tiles(const kw_gemm_traits* traits, const kw_gemm_problem* problem);
-KW_HIDDEN int64_t kw_hip_loops(const kw_gemm_traits* traits, const kw_gemm_problem* problem);
-
-/* conditions.c: the facts of a kernel's code object, whose kernel takes arguments of so many bytes. 0 if damaged. */
-KW_HIDDEN int kw_hip_gemm_read_facts(const kw_hip_code* code, size_t arguments_bytes, kw_hip_gemm_facts* facts);
-
+#ifdef __cplusplus
+}
+#endif
 #endif

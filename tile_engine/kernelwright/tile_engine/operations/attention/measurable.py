@@ -15,7 +15,7 @@ from kernelwright.dispatch import (
     ProblemError,
 )
 from kernelwright.dispatch.arrays import dtypes
-from kernelwright.dispatch.operations.attention.pairs import visible_pairs
+from kernelwright.problems.attention.pairs import visible_pairs
 from kernelwright.tile_engine.learning.attention import AttentionLearning
 from kernelwright.tile_engine.operation import Measurable, Operands, Record
 from kernelwright.tile_engine.operations.attention.append_operands import AppendOperands

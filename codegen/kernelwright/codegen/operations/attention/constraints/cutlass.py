@@ -6,9 +6,8 @@ from collections.abc import Iterator
 
 from kernelwright.arch import Arch
 from kernelwright.codegen.operations.attention import cutlass as symbols
-from kernelwright.codegen.operations.attention.arch_section import attention_section, hdim_distance
 from kernelwright.codegen.operations.attention.constraints.report import one_of, rules, wrong
-from kernelwright.codegen.operations.attention.kinds import Bias, Family, Pipeline
+from kernelwright.codegen.operations.attention.kinds import Bias, Family
 from kernelwright.codegen.operations.attention.rules.cuda import PAGE_PART
 from kernelwright.codegen.operations.attention.spec import AttentionSpec
 from kernelwright.codegen.violations import Violation
@@ -24,28 +23,11 @@ def check_family(spec: AttentionSpec, arch: Arch) -> Iterator[Violation]:
         )
 
 
-def check_head_dimensions(spec: AttentionSpec, arch: Arch) -> Iterator[Violation]:
-    """Head dimensions that the family has a tile for: gradients of 256 would not fit into registers."""
-    section = attention_section(arch)
-    rows = [row for row in section.kernels if row.family is spec.family and spec.dtype in row.dtypes]
-    pairs = tuple(dict.fromkeys(row.hdim for row in rows))
-    pair = (spec.hdim_q, spec.hdim_v)
-    if pairs and pair not in pairs:
-        closest = min(pairs, key=lambda one: hdim_distance(pair, one))
-        nearest = f"{closest[0]}x{closest[1]}"
-        allowed = ", ".join(f"{q}x{v}" for q, v in pairs)
-        why = f"{spec.family} kernels have tiles for these"
-        yield from wrong(
-            "attention_cuda.head_dimensions", "hdim_q, hdim_v", f"{pair[0]}x{pair[1]}", why, allowed, nearest
-        )
-
-
 def check_bias(spec: AttentionSpec, arch: Arch) -> Iterator[Violation]:
-    """Only forward kernels whose K and V are contiguous, and their gradients by wgmma, add a bias to the scores."""
-    gradients = spec.family is Family.BWD_DQ_DK_DV and spec.pipeline is Pipeline.TMA
-    if spec.bias is not Bias.NONE and spec.family is not Family.FWD and not gradients:
-        why = "fwd kernels, and bwd_dq_dk_dv kernels of the pipeline tma, alone add a bias"
-        yield from wrong("attention_cuda.bias", "bias", spec.bias, why, Bias.NONE, Bias.NONE)
+    """Kernels that read prompts' keys from pages add ALiBi, which needs no tensor, or nothing to the scores."""
+    if spec.bias is Bias.ELEMENTWISE and spec.family is Family.BATCH_PREFILL:
+        why = "batch_prefill kernels add no tensor to the scores"
+        yield from wrong("attention_cuda.bias", "bias", spec.bias, why, f"{Bias.NONE}, {Bias.ALIBI}", Bias.ALIBI)
 
 
 def check_features(spec: AttentionSpec, arch: Arch) -> Iterator[Violation]:
@@ -65,5 +47,5 @@ def check_page_size(spec: AttentionSpec, arch: Arch) -> Iterator[Violation]:
         yield from wrong("attention_cuda.page_size", "page_size", spec.page_size, why, allowed, nearest)
 
 
-RULES = rules("attention_cuda.", (check_family, check_head_dimensions, check_bias, check_features, check_page_size))
+RULES = rules("attention_cuda.", (check_family, check_bias, check_features, check_page_size))
 """Every rule of this module, in the order in which violations are listed."""

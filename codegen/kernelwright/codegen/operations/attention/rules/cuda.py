@@ -5,7 +5,7 @@ from __future__ import annotations
 from kernelwright.codegen.dtypes import DType
 from kernelwright.codegen.formulas.refusals import Refusal
 from kernelwright.codegen.formulas.widths import INT32_MAX, element_bytes, finite_fp32
-from kernelwright.codegen.operations.attention.kinds import AttentionOp, Family, Rope
+from kernelwright.codegen.operations.attention.kinds import AttentionOp, Bias, Family, Rope
 from kernelwright.codegen.operations.attention.rules.checks import append_traits_match, traits_match
 from kernelwright.codegen.operations.attention.rules.structs import Append, Problem, Strides, Traits
 
@@ -158,6 +158,11 @@ def gradients_fit(t: Traits, p: Problem) -> Refusal:
     return (
         scale_fits(p)
         or grid_fits(t, p)
+        or (
+            "scores have a soft cap and a bias; this kernel computes gradients of one of them"
+            if p.soft_cap != 0.0 and p.bias != Bias.NONE
+            else None
+        )
         or (
             f"{p.batch} requests of {p.heads_q} heads; this kernel serves up to {MOST_BLOCKS} of each"
             if p.batch > MOST_BLOCKS or p.heads_q > MOST_BLOCKS

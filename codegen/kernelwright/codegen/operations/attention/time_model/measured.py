@@ -5,14 +5,18 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from kernelwright.codegen.operations.attention.time_model.append import TimedAppend, read_append
-from kernelwright.codegen.operations.attention.time_model.problem import TimedProblem, read_fields
+from kernelwright.codegen.operations.attention.time_model.problem import (
+    TimedProblem,
+    read_append,
+    read_fields,
+)
+from kernelwright.problems.attention.append_problem import AppendProblem
 
 _COUNTS = ("batch", "seqlen_q", "seqlen_k", "nhead_q", "nhead_k", "hdim_q", "hdim_v")
 _FLAGS = ("sink", "ragged", "lse", "deterministic")
 
 
-def posed_of_row(row: Mapping[str, str]) -> TimedProblem | TimedAppend:
+def posed_of_row(row: Mapping[str, str]) -> TimedProblem | AppendProblem:
     """The problem of dense tensors, heads inside of rows, as the tile engine poses it.
 
     Requests that are ragged are as long as stated, down to about half of that.

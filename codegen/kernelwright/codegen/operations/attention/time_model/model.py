@@ -12,9 +12,13 @@ from kernelwright.codegen.kernel import Kernel
 from kernelwright.codegen.operation import Candidate
 from kernelwright.codegen.operations.attention.rules.checks import dq_slices, leaves
 from kernelwright.codegen.operations.attention.spec import attention_spec
-from kernelwright.codegen.operations.attention.time_model.append import TimedAppend, read_append
 from kernelwright.codegen.operations.attention.time_model.measured import posed_of_row
-from kernelwright.codegen.operations.attention.time_model.problem import Stage, TimedProblem, read_fields
+from kernelwright.codegen.operations.attention.time_model.problem import (
+    Stage,
+    TimedProblem,
+    read_append,
+    read_fields,
+)
 from kernelwright.codegen.operations.attention.time_model.serves import (
     STAGES,
     append_of,
@@ -24,6 +28,7 @@ from kernelwright.codegen.operations.attention.time_model.serves import (
 )
 from kernelwright.codegen.operations.attention.time_model.times import estimate, moved, splits_that_fill
 from kernelwright.codegen.operations.attention.time_model.traits import Described, described
+from kernelwright.problems.attention.append_problem import AppendProblem
 
 APPEND = "attention append"
 _CHOICES = 24  # kMaxChoices of operation.hpp
@@ -34,28 +39,30 @@ class AttentionTimeModel:
 
     recorded = ("attention", APPEND)
 
-    def read(self, raw: Mapping[str, Any], recorded: str = "attention") -> TimedProblem | TimedAppend:
-        """See :func:`.problem.read_fields` and :func:`.append.read_append`."""
+    def read(self, raw: Mapping[str, Any], recorded: str = "attention") -> TimedProblem | AppendProblem:
+        """See :func:`.problem.read_fields` and :func:`.problem.read_append`."""
         return read_append(raw) if recorded == APPEND else read_fields(raw)
 
-    def measured(self, row: Mapping[str, str]) -> TimedProblem | TimedAppend | None:
+    def measured(self, row: Mapping[str, str]) -> TimedProblem | AppendProblem | None:
         """See :func:`.measured.posed_of_row`."""
         return posed_of_row(row) if "nhead_q" in row else None
 
-    def key(self, problem: TimedProblem | TimedAppend) -> Hashable:
+    def key(self, problem: TimedProblem | AppendProblem) -> Hashable:
         """Equal for problems that one measurement stands for."""
-        return dataclasses.replace(problem, num_splits=0) if isinstance(problem, TimedProblem) else problem
+        if not isinstance(problem, TimedProblem):
+            return problem
+        return dataclasses.replace(problem, whole=dataclasses.replace(problem.whole, num_splits=0), num_splits=0)
 
-    def candidate_sets(self, problem: TimedProblem | TimedAppend) -> tuple[str, ...]:
+    def candidate_sets(self, problem: TimedProblem | AppendProblem) -> tuple[str, ...]:
         """The written sets, and all kernels with every feature, of fp32 or 8 bits those that have them."""
-        further = {"fp32": ("fp32_all",), "fp8": ("fp8_test",)}.get(problem.dtype, ())
+        further = {"fp32": ("fp32_all",), "fp8": ("fp8_test",)}.get(_dtype(problem), ())
         return ("essential", "release", "ck_default", *further)
 
-    def fitted(self, kernel: Kernel, problem: TimedProblem | TimedAppend) -> None:
+    def fitted(self, kernel: Kernel, problem: TimedProblem | AppendProblem) -> None:
         """None: the sets have kernels with every feature."""
 
     def candidates(
-        self, kernel: Kernel, problem: TimedProblem | TimedAppend, arch: Arch, units: int | None = None
+        self, kernel: Kernel, problem: TimedProblem | AppendProblem, arch: Arch, units: int | None = None
     ) -> tuple[Candidate, ...]:
         """Whole, and with the best number of splits, which a combination adds up; gradients with what they need.
 
@@ -63,12 +70,12 @@ class AttentionTimeModel:
         """
         spec = attention_spec(kernel)
         stage = STAGES[spec.family]
-        if stage is not (Stage.APPEND if isinstance(problem, TimedAppend) else problem.main):
+        if stage is not (Stage.APPEND if isinstance(problem, AppendProblem) else problem.main):
             return ()
-        if stage not in (Stage.COMBINE, Stage.DOT) and spec.dtype.inputs != problem.dtype:
+        if stage not in (Stage.COMBINE, Stage.DOT) and spec.dtype.inputs != _dtype(problem):
             return ()  # as traits would say, in less time
         k, units = described(spec, arch), units or arch.compute_units or CPU_CORES
-        if isinstance(problem, TimedAppend):
+        if isinstance(problem, AppendProblem):
             refused = append_refusal(k, append_of(problem), arch)
             return () if refused else (Candidate(moved(k, problem.elements, problem.dtype, arch, units)),)
         own = _chosen(k, problem)
@@ -81,6 +88,10 @@ class AttentionTimeModel:
         convert = (dataclasses.replace(own, stage=Stage.CONVERT_DQ),) if own.dq_slices else ()
         dot = dataclasses.replace(problem, stage=Stage.DOT)
         return (Candidate(estimate(k, own, arch, units), (dot, *convert)),)
+
+
+def _dtype(problem: TimedProblem | AppendProblem) -> str:
+    return problem.whole.dtype if isinstance(problem, TimedProblem) else problem.dtype
 
 
 def _chosen(k: Described, p: TimedProblem) -> TimedProblem:
@@ -98,7 +109,7 @@ def _forward(k: Described, p: TimedProblem, arch: Arch, units: int) -> Iterator[
     best: dict[bool, tuple[float, TimedProblem]] = {}
     for splits in split_choices(k, p, arch, units):
         own = _chosen(k, dataclasses.replace(p, num_splits=splits))
-        us = 0.0 if p.rows == 0 else estimate(k, own, arch, units)
+        us = 0.0 if p.whole.rows == 0 else estimate(k, own, arch, units)
         if own.leaves_splits not in best or us < best[own.leaves_splits][0]:
             best[own.leaves_splits] = us, own
     for left, (us, own) in best.items():
@@ -111,7 +122,7 @@ def split_choices(k: Described, p: TimedProblem, arch: Arch, units: int) -> list
     t = k.traits
     if p.num_splits != 0:
         return [p.num_splits] if p.num_splits <= t.max_splits else []
-    most = min(max(1, -(-p.seqlen_k // t.tile_n0)), t.max_splits)
+    most = min(max(1, -(-p.whole.seqlen_k // t.tile_n0)), t.max_splits)
     found: list[int] = []
     filling = splits_that_fill(k, p, arch, units)
     while 1 < filling <= most and len(found) < 2:

@@ -5,23 +5,14 @@ from __future__ import annotations
 import functools
 
 from kernelwright.arch import Arch
-from kernelwright.codegen.dtypes import DType
+from kernelwright.codegen.c_names import record_of
 from kernelwright.codegen.formulas.refusals import Refusal
-from kernelwright.codegen.operations.attention.kinds import (
-    AttentionOp,
-    Bias,
-    Family,
-    Mask,
-    PageLayout,
-    PageTable,
-    QScale,
-    Rope,
-)
+from kernelwright.codegen.operations.attention.kinds import AttentionOp, Family
 from kernelwright.codegen.operations.attention.rules import checks, cpu, cuda, hip
-from kernelwright.codegen.operations.attention.rules.structs import Append, Problem, Strides
-from kernelwright.codegen.operations.attention.time_model.append import TimedAppend
-from kernelwright.codegen.operations.attention.time_model.problem import TENSORS, Stage, TimedProblem
+from kernelwright.codegen.operations.attention.rules.structs import Append, Problem
+from kernelwright.codegen.operations.attention.time_model.problem import Stage, TimedProblem
 from kernelwright.codegen.operations.attention.time_model.traits import Described
+from kernelwright.problems.attention.append_problem import AppendProblem
 
 STAGES = {
     Family.FWD: Stage.PART,
@@ -40,26 +31,13 @@ STAGES = {
 @functools.lru_cache(maxsize=1 << 10)
 def problem_of(p: TimedProblem) -> Problem:
     """The stage, or that of the whole whose kernel decides what the others do, as kernels see it."""
-    q, k, v, o, bias, d_o, dq, dk, dv, dbias = (Strides(*p.stride(name)) for name in TENSORS)
-    return Problem(
-        AttentionOp[f"ATTENTION_{p.main.name}"], p.group, DType(p.dtype), DType(p.dtype_kv), DType(p.dtype_o),
-        DType(p.dtype_bias) if p.dtype_bias else None, Mask(p.mask), Bias(p.bias), p.lse, p.sink, p.dropout_p > 0,
-        p.random_bytes, p.kv_lengths, QScale(p.qscale), PageTable[p.page_table.upper()], PageLayout(p.page_layout),
-        p.dbias, p.deterministic, max(p.num_splits, 1), p.leaves_splits, p.dq_slices, p.batch, p.heads_q, p.heads_kv,
-        p.hdim_q, p.hdim_v, p.seqlen_q, p.seqlen_k, p.total_q, p.total_k, *p.window, p.min_seqlen_q, p.pages,
-        p.page_size, p.page_table_stride, p.slopes_stride, p.scale, p.soft_cap,
-        q, k, v, o, bias, d_o, dq, dk, dv, dbias,
-    )  # fmt: skip
+    chosen = {"num_splits": max(p.num_splits, 1), "leaves_splits": p.leaves_splits, "dq_slices": p.dq_slices}
+    return record_of(Problem, p.whole.in_c() | chosen | {"op": AttentionOp[f"ATTENTION_{p.main.name}"]})
 
 
-def append_of(p: TimedAppend) -> Append:
+def append_of(p: AppendProblem) -> Append:
     """As kernels see it."""
-    return Append(
-        DType(p.dtype), DType(p.dtype_rotary) if p.dtype_rotary else None, Rope(p.rope), p.heads_q != 0,
-        PageTable[p.page_table.upper()], PageLayout(p.page_layout), p.batch, p.heads_q, p.heads_kv, p.hdim_q, p.hdim_v,
-        p.seqlen_q, p.seqlen_new, p.capacity, p.pages, p.page_size, p.page_table_stride, p.rotary_dim, p.rotary_places,
-        *(Strides(*one) for one in p.strides),
-    )  # fmt: skip
+    return record_of(Append, p.in_c())
 
 
 def refusal(k: Described, p: Problem, arch: Arch) -> Refusal:

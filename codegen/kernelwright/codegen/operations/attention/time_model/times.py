@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from kernelwright.arch import Arch
-from kernelwright.codegen.dtypes import ELEMENT_BYTES, DType
 from kernelwright.codegen.formulas.devices import device_of
 from kernelwright.codegen.formulas.machine import Device
 from kernelwright.codegen.operations.attention.formulas import times
@@ -11,6 +10,7 @@ from kernelwright.codegen.operations.attention.rules.checks import mask_kind
 from kernelwright.codegen.operations.attention.time_model.problem import Stage, TimedProblem
 from kernelwright.codegen.operations.attention.time_model.serves import problem_of as rules_problem
 from kernelwright.codegen.operations.attention.time_model.traits import Described
+from kernelwright.problems.shared import ITEM_BYTES
 
 _FORMULAS = {
     Stage.PART: times.part,
@@ -24,31 +24,31 @@ _FORMULAS = {
 def estimate(k: Described, p: TimedProblem, arch: Arch, units: int) -> float:
     """Predicted time of a stage on so many compute units."""
     spare = mask_kind(rules_problem(p)) not in k.traits.masks
-    return _FORMULAS[p.main](problem_of(p), kernel_of(k, arch, spare), _device(k, p.dtype, arch, units)).total_us
+    return _FORMULAS[p.main](problem_of(p), kernel_of(k, arch, spare), _device(k, p.whole.dtype, arch, units)).total_us
 
 
 def splits_that_fill(k: Described, p: TimedProblem, arch: Arch, units: int) -> int:
     """The most splits whose blocks all run at once: 0 where there are more blocks without any."""
-    kernel, device = kernel_of(k, arch, False), _device(k, p.dtype, arch, units)
+    kernel, device = kernel_of(k, arch, False), _device(k, p.whole.dtype, arch, units)
     return int(times.splits_that_fill(problem_of(p), kernel, device))
 
 
 def moved(k: Described, elements: int, dtype: str, arch: Arch, units: int) -> float:
     """Predicted time of an append of so many elements."""
     kernel = kernel_of(k, arch, False)
-    return times.append(elements, ELEMENT_BYTES[DType(dtype)], kernel, device_of(arch, dtype, units)).total_us
+    return times.append(elements, ITEM_BYTES[dtype], kernel, device_of(arch, dtype, units)).total_us
 
 
-def problem_of(p: TimedProblem) -> times.Problem:
+def problem_of(stage: TimedProblem) -> times.Problem:
     """As formulas read it: a typical request."""
-    requests = max(p.batch, 1)
+    p, requests = stage.whole, max(stage.whole.batch, 1)
     queries, keys = p.total_q / requests if p.group else p.seqlen_q, p.total_k / requests or p.seqlen_k
-    sizes = (ELEMENT_BYTES[DType(one)] for one in (p.dtype, p.dtype_kv, p.dtype_o))
-    size_q, size_kv, size_o = sizes
+    size_q, size_kv, size_o = (ITEM_BYTES[one] for one in (p.dtype, p.dtype_kv, p.dtype_o))
+    assert p.hdim_v is not None and p.window is not None
     return times.Problem(
         requests, p.heads_q, p.heads_kv, queries, keys, p.hdim_q, p.hdim_v, size_q, size_kv, size_o,
-        p.mask != "none", p.mask == "bottom_right", *p.window, p.group, max(p.num_splits, 1), p.leaves_splits,
-        p.dq_slices,
+        p.mask != "none", p.mask == "bottom_right", *p.window, p.group, max(stage.num_splits, 1), stage.leaves_splits,
+        stage.dq_slices,
     )  # fmt: skip
 
 

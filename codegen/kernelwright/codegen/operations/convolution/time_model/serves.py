@@ -5,31 +5,27 @@ from __future__ import annotations
 import functools
 
 from kernelwright.arch import Arch
-from kernelwright.codegen.dtypes import DType
+from kernelwright.codegen.c_names import record_of
 from kernelwright.codegen.formulas.refusals import Refusal
 from kernelwright.codegen.operations.convolution.rules import checks, cuda, hip
 from kernelwright.codegen.operations.convolution.rules.structs import Problem
 from kernelwright.codegen.operations.convolution.rules.traits import traits_of
-from kernelwright.codegen.operations.convolution.spec import OPS, GroupedConvSpec
-from kernelwright.codegen.operations.convolution.time_model.problem import TimedProblem
+from kernelwright.codegen.operations.convolution.spec import OPS, Direction, GroupedConvSpec
+from kernelwright.problems.convolution.problem import ConvProblem
 
 
 @functools.lru_cache(maxsize=1 << 10)
-def problem_of(problem: TimedProblem, split_k: int) -> Problem:
+def problem_of(problem: ConvProblem, split_k: int) -> Problem:
     """As kernels see it, with so many slices of backward weight."""
-    p = problem
-    return Problem(
-        OPS[p.direction], p.dtype, p.dtype, p.dtype, DType.FP32, p.layout, p.activation, p.bias, p.residual,
-        split_k, 0, p.groups, p.n, p.c, p.k, p.size, p.filter, p.stride, p.dilation, p.pad_left, p.pad_right,
-        p.stride_x, p.stride_y, p.alpha, p.beta,
-    )  # fmt: skip
+    chosen = {"op": OPS[Direction(problem.direction)], "split_k": split_k, "leaves_slices": 0}
+    return record_of(Problem, problem.in_c() | chosen)
 
 
-def refusal(spec: GroupedConvSpec, problem: TimedProblem, arch: Arch) -> Refusal:
+def refusal(spec: GroupedConvSpec, problem: ConvProblem, arch: Arch) -> Refusal:
     """Why the kernel does not serve the problem, with one slice where the dispatcher is to choose."""
-    if spec.direction is not problem.direction:
+    if spec.direction != problem.direction:
         return f"this kernel serves {OPS[spec.direction]}"
-    t, p = traits_of(spec, arch.backend), problem_of(problem, max(1, problem.split_k))
+    t, p = traits_of(spec, arch.backend), problem_of(problem, max(1, problem.split_k or 0))
     if arch.backend == "cutlass":
         return cuda.check(t, p)
     if arch.backend == "cpu":

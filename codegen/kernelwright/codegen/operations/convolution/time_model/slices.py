@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from kernelwright.codegen.operations.convolution.rules.traits import traits_of
 from kernelwright.codegen.operations.convolution.spec import GroupedConvSpec
-from kernelwright.codegen.operations.convolution.time_model.problem import TimedProblem
+from kernelwright.problems.convolution.problem import ConvProblem
 
 _CHOICES = 24  # kMaxChoices of operation.hpp
 
 
-def slices(spec: GroupedConvSpec, problem: TimedProblem, backend: str) -> list[int]:
+def slices(spec: GroupedConvSpec, problem: ConvProblem, backend: str) -> list[int]:
     """In ascending order; none where the kernel does not sum in as many as the problem asks for."""
     most = traits_of(spec, backend).max_split_k
-    if problem.split_k != 0:
+    if problem.split_k:
         return [problem.split_k] if problem.split_k <= most else []
     limit = min(max(1, problem.gemm[2] // spec.tile.k), most)
     found: list[int] = []

@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+import functools
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 
 from kernelwright.arch import Arch
 from kernelwright.codegen.dtypes import ELEMENT_BYTES, DType, Layout
 from kernelwright.codegen.operations.gemm import cutlass as symbols
-from kernelwright.codegen.operations.gemm.spec import Activation, GemmSpec, Scheduler, StreamK
+from kernelwright.codegen.operations.gemm.spec import Activation, GemmSpec, Pipeline, Scheduler, StreamK
 from kernelwright.codegen.violations import Rule, Violation
 
 _WARP_GROUPS = {Scheduler.COOPERATIVE: 2, Scheduler.PINGPONG: 1}
 _MAX_ACCUMULATORS = 192
 _MAX_FUSED_ACCUMULATORS = 128
 _PIPELINE_BARRIER_BYTES = 16
+_COPIED_STEP = 64
+_MOST_COPIED_SUMS = 128 * 128
+Check = Callable[[GemmSpec, Arch], Iterator[Violation]]
 
 
 def sides(spec: GemmSpec) -> tuple[str, str]:
@@ -76,10 +80,14 @@ def _layout(spec: GemmSpec, arch: Arch) -> Iterator[Violation]:
 
 
 def _schedule(spec: GemmSpec, arch: Arch) -> Iterator[Violation]:
+    if spec.pipeline not in symbols.PIPELINES:
+        allowed = ", ".join(symbols.PIPELINES)
+        yield Violation("cutlass.schedule", "pipeline", spec.pipeline, "no kernel is written for it", allowed, "")
+        return
+    epilogue, schedulers = symbols.PIPELINES[spec.pipeline]
     checks: tuple[tuple[str, str, Iterable[str]], ...] = (
-        ("pipeline", spec.pipeline, symbols.PIPELINES),
-        ("epilogue", spec.epilogue, symbols.EPILOGUES),
-        ("scheduler", spec.scheduler, symbols.MAINLOOP_SCHEDULES),
+        ("epilogue", spec.epilogue, (epilogue,)),
+        ("scheduler", spec.scheduler, schedulers),
     )
     for field, value, table in checks:
         if value not in table:
@@ -87,6 +95,45 @@ def _schedule(spec: GemmSpec, arch: Arch) -> Iterator[Violation]:
             yield Violation("cutlass.schedule", field, value, "no CUTLASS schedule is mapped", allowed, "")
 
 
+def _of_tma(check: Check) -> Check:
+    """The check, of kernels that CUTLASS assembles."""
+
+    @functools.wraps(check)
+    def checked(spec: GemmSpec, arch: Arch) -> Iterator[Violation]:
+        if spec.pipeline is not Pipeline.CP_ASYNC:
+            yield from check(spec, arch)
+
+    return checked
+
+
+def _copied(spec: GemmSpec, arch: Arch) -> Iterator[Violation]:
+    if spec.pipeline is not Pipeline.CP_ASYNC:
+        return
+    tile, wave, warp = spec.tile, spec.wave, spec.warp_tile
+    fixed: tuple[tuple[str, object, object, str], ...] = (
+        ("wave", (wave.m, wave.n, wave.k), (2, 4, 1), "eight warps copy and multiply"),
+        ("warp_tile", (warp.m, warp.n, warp.k), (16, 8, 16), "mma.sync multiplies 16-bit elements so"),
+        ("activation", spec.activation, Activation.ANY, "the kernel serves what others refuse, with any epilogue"),
+        ("batched", spec.batched, True, "the kernel loops over products anyway"),
+        ("split_k", spec.split_k, False, "nothing adds slices up"),
+        ("stream_k", spec.stream_k, StreamK.NONE, "nothing adds slices up"),
+        ("cluster", (spec.cluster.m, spec.cluster.n, spec.cluster.k), (1, 1, 1), "workgroups share nothing"),
+    )
+    for field, value, wanted, why in fixed:
+        if value != wanted:
+            text = "x".join(map(str, wanted)) if isinstance(wanted, tuple) else str(wanted)
+            yield Violation("cutlass.copied", field, str(value), f"cp_async: {why}", text, text)
+    for axis, extent in (("m", tile.m), ("n", tile.n), ("k", tile.k)):
+        if extent % _COPIED_STEP:
+            nearest = str(max(1, round(extent / _COPIED_STEP)) * _COPIED_STEP)
+            why = "lines in shared memory are swizzled in eight chunks of 16 bytes"
+            yield Violation("cutlass.copied", f"tile.{axis}", str(extent), why, "multiples of 64", nearest)
+    if tile.m * tile.n > _MOST_COPIED_SUMS:
+        value, why = f"{tile.m}x{tile.n}x{tile.k}", "two workgroups of a multiprocessor have 64 sums for each thread"
+        yield Violation("cutlass.copied", "tile", value, why, f"tile.m * tile.n <= {_MOST_COPIED_SUMS}", "128x128x64")
+
+
+@_of_tma
 def _tile_rows(spec: GemmSpec, arch: Arch) -> Iterator[Violation]:
     step = symbols.WGMMA_ROWS * _WARP_GROUPS.get(spec.scheduler, 1)
     axis, rows = sides(spec)[0], _extents(spec)[0]
@@ -96,6 +143,7 @@ def _tile_rows(spec: GemmSpec, arch: Arch) -> Iterator[Violation]:
         yield Violation("cutlass.tile_rows", f"tile.{axis}", str(rows), why, f"multiples of {step}", nearest)
 
 
+@_of_tma
 def _tile_columns(spec: GemmSpec, arch: Arch) -> Iterator[Violation]:
     axis, columns = sides(spec)[1], _extents(spec)[1]
     if columns % 16:
@@ -104,6 +152,7 @@ def _tile_columns(spec: GemmSpec, arch: Arch) -> Iterator[Violation]:
         yield Violation("cutlass.tile_columns", f"tile.{axis}", str(columns), why, "multiples of 16", nearest)
 
 
+@_of_tma
 def _wave(spec: GemmSpec, arch: Arch) -> Iterator[Violation]:
     groups = _WARP_GROUPS.get(spec.scheduler)
     wanted = (1, groups, 1) if symbols.swapped(spec) else (groups, 1, 1)
@@ -114,6 +163,7 @@ def _wave(spec: GemmSpec, arch: Arch) -> Iterator[Violation]:
         yield Violation("cutlass.wave", "wave", value, why, text, text)
 
 
+@_of_tma
 def _warp_tile(spec: GemmSpec, arch: Arch) -> Iterator[Violation]:
     step = 32 // ELEMENT_BYTES[spec.dtype_a]
     wanted = (64, spec.tile.n, step), (spec.tile.m, 64, step)
@@ -126,6 +176,7 @@ def _warp_tile(spec: GemmSpec, arch: Arch) -> Iterator[Violation]:
         yield Violation("cutlass.warp_tile", "warp_tile", value, why, allowed, nearest)
 
 
+@_of_tma
 def _accumulators(spec: GemmSpec, arch: Arch) -> Iterator[Violation]:
     threads = _WARP_GROUPS.get(spec.scheduler, 1) * 128
     registers = spec.tile.m * spec.tile.n // threads
@@ -139,6 +190,7 @@ def _accumulators(spec: GemmSpec, arch: Arch) -> Iterator[Violation]:
         yield Violation("cutlass.accumulators", "tile", value, why, f"tile.m * tile.n <= {limit}", nearest)
 
 
+@_of_tma
 def _shared_memory(spec: GemmSpec, arch: Arch) -> Iterator[Violation]:
     epilogue, stages = shared_memory(spec, arch.lds_bytes)
     if stages < 2:
@@ -177,7 +229,10 @@ def _variants(spec: GemmSpec, arch: Arch) -> Iterator[Violation]:
     if cut and spec.scheduler is Scheduler.PINGPONG:
         why = f"CUTLASS has no {cut} for it: its warp groups work on different tiles"
         yield Violation("cutlass.variants", "scheduler", spec.scheduler, why, "cooperative", Scheduler.COOPERATIVE)
-    if spec.dtype_acc is DType.INT32 and spec.activation not in (Activation.NONE, Activation.RELU):
+    if spec.activation is Activation.ANY and spec.dtype_acc is not DType.FP32:
+        why = "the functions of an epilogue that is chosen at run time are of fp32"
+        yield Violation("cutlass.variants", "activation", spec.activation, why, "none, relu", Activation.NONE)
+    elif spec.dtype_acc is DType.INT32 and spec.activation not in (Activation.NONE, Activation.RELU):
         why = "integers have no such function"
         yield Violation("cutlass.variants", "activation", spec.activation, why, "none, relu", Activation.NONE)
 
@@ -185,7 +240,10 @@ def _variants(spec: GemmSpec, arch: Arch) -> Iterator[Violation]:
 RULES: tuple[Rule, ...] = (
     Rule("cutlass.dtype", "Each dtype has a CUTLASS type; fp32 operands would silently be tf32.", _dtypes),
     Rule("cutlass.layout_8bit", "wgmma reads 8-bit operands K-major only; CUTLASS's way around it is wrong.", _layout),
-    Rule("cutlass.schedule", "TMA warp-specialised kernels are the ones offered.", _schedule),
+    Rule(
+        "cutlass.schedule", "TMA warp-specialised kernels are the ones offered, and one for what TMA cannot.", _schedule
+    ),
+    Rule("cutlass.copied", "The kernel whose threads copy operands has one form, in some tiles.", _copied),
     Rule(
         "cutlass.tile_rows",
         "Consumer warp groups own 64 rows each; two cooperate, or one owns a tile.",

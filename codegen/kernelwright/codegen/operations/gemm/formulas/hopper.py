@@ -45,6 +45,10 @@ STREAM_SLACK = 1.25  # of stream-K, whose tiles are finished by several
 EPILOGUE_ELEMENTS = 16384  # that wait in shared memory to be stored
 SWAPPED_SLACK = 1.02  # of kernels that compute the transposed product
 SHARED_SLACK = 1.01  # of warp groups that share a tile
+ANY_US = 0.3  # of an epilogue that is chosen at run time: its instructions come from farther away
+COPIED_SHARE = 0.35  # of the rate of wgmma, where threads copy operands and multiply by mma.sync
+COPIED_WORKGROUPS = 2  # of a multiprocessor
+COPIED_START_CLOCKS = 15000  # of a tile: the first operands come, and results go element by element
 # A selection asks for thousands of estimates, and a division takes several times as long as a product.
 INSTRUCTION_SHARE = 1 / BYTES_OF_INSTRUCTION
 FILL_CLOCKS = 1 / FILL_BYTES_PER_CLOCK
@@ -66,6 +70,8 @@ class Kernel(NamedTuple):
     pingpong: bool
     stream_k: bool
     cuttable: bool  # serves several slices of k
+    any_epilogue: bool  # chosen at run time
+    copied: bool  # threads copy operands and multiply by themselves
 
 
 class Problem(NamedTuple):
@@ -106,10 +112,30 @@ def both(inside: float, memory_us: float) -> float:
     return max(inside, memory_us) + OVERLAP * min(inside, memory_us)
 
 
+def copied(p: Problem, t: Kernel, d: Device) -> Estimate:
+    """The same of a kernel whose threads copy operands: two workgroups share a multiprocessor, and start together."""
+    tiles = ceil(p.m / t.tile_m) * ceil(p.n / t.tile_n) * p.batch
+    places = COPIED_WORKGROUPS * d.units
+    waves = ceil(tiles / places)
+    steps = ceil(p.k / t.tile_k)
+    sharing = min(COPIED_WORKGROUPS, max(1.0, tiles / d.units))
+    step = sharing * 2 * t.tile_m * t.tile_n * t.tile_k / (d.rate * COPIED_SHARE)
+    compute_us = waves * (steps * step + COPIED_START_CLOCKS) / d.clocks_per_us
+    read = p.batch * steps * t.tile_k * p.size * (p.m * ceil(p.n / t.tile_n) + p.n * ceil(p.m / t.tile_m))
+    once = (p.m + p.n) * p.k * p.size * p.batch + p.m * p.n * p.batch * p.size_c * p.results
+    memory_us = max(once / (d.bytes_per_us * MEMORY_SHARE), read / (d.units * FILL_BYTES_PER_CLOCK * d.clocks_per_us))
+    padded = tiles * t.tile_m * t.tile_n * steps * t.tile_k
+    useful = min(1.0, p.m * p.n * p.k * p.batch / padded) if padded > 0 else 1.0
+    total_us = both(compute_us, memory_us) + LAUNCH_US
+    return Estimate(tiles, waves, compute_us, 0.0, memory_us, total_us, useful)
+
+
 def estimate(p: Problem, t: Kernel, d: Device, most_us: float) -> Estimate:
     """The time of a launch. It may end early, with a total above ``most_us`` and at most what it would have been."""
     if p.m == 0 or p.n == 0:
         return Estimate()
+    if t.copied:
+        return copied(p, t, d)
     plain = t.warp_tile_m == ROWS_OF_INSTRUCTION and t.warp_tile_n == t.tile_n
     swapped = not plain and t.warp_tile_m == t.tile_m and t.warp_tile_n == ROWS_OF_INSTRUCTION
     rows = t.tile_n if swapped else t.tile_m
@@ -149,7 +175,7 @@ def estimate(p: Problem, t: Kernel, d: Device, most_us: float) -> Estimate:
     compute_us = (waves * (steps * (step + more + waits) * slack + store) + START_CLOCKS) * us_per_clock
     fill_us = (waves * (steps * (fill + more + waits) * slack + store) + START_CLOCKS) * us_per_clock
     inside = max(compute_us, fill_us)
-    sharing = CUT_US if cut else CUTTABLE_US if t.cuttable else 0.0
+    sharing = (CUT_US if cut else CUTTABLE_US if t.cuttable else 0.0) + (ANY_US if t.any_epilogue else 0.0)
     added = (p.split - 1) * (SLICE_US + t.tile_m * t.tile_n * SLICE_ELEMENT_US)
     once = (p.m + p.n) * p.k * p.size * p.batch
     results = p.m * p.n * p.batch * p.size_c * p.results

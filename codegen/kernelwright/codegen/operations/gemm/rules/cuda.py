@@ -1,4 +1,4 @@
-"""Which problems a TMA kernel serves."""
+"""Which problems a TMA kernel serves, and which one whose threads copy operands."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from kernelwright.codegen.formulas.refusals import Refusal
 from kernelwright.codegen.formulas.widths import INT32_MAX, INT32_MIN, element_bytes, whole
 from kernelwright.codegen.operations.gemm.rules.checks import (
     Matrix,
+    check_all_leading,
     check_leading,
     matrix_a,
     matrix_b,
@@ -150,3 +151,54 @@ def sizes_fit(p: Problem) -> Refusal:
 def check(t: Traits, p: Problem) -> Refusal:
     """What is checked of a GEMM but the struct itself."""
     return traits_match(t, p) or sizes_fit(p)
+
+
+def stride_fits(field: str, stride: int) -> Refusal:
+    """Products begin anywhere, not before the first one."""
+    if stride >= 0 and stride < STRIDE_LIMIT:
+        return None
+    return f"{field} is {stride}; this kernel takes 0 to {STRIDE_LIMIT - 1}"
+
+
+def copied_strides_fit(p: Problem) -> Refusal:
+    """A stride of 0 shares A, B or a D tensor among all products."""
+    if p.batch == 1:
+        return None
+    for i in range(p.num_d):
+        refused = stride_fits("stride_multi_d", p.stride_multi_d[i])
+        if refused:
+            return refused
+    return (
+        extent_fits("batch", p.batch)
+        or stride_fits("stride_a", p.stride_a)
+        or stride_fits("stride_b", p.stride_b)
+        or stride_fits("stride_c", p.stride_c)
+        or products_apart(p)
+    )
+
+
+def copied_lines_fit(p: Problem) -> Refusal:
+    """Lines of any length at any place, as long as addresses are numbers."""
+    for i in range(p.num_d):
+        refused = stride_fits("ld_multi_d", p.ld_multi_d[i])
+        if refused:
+            return refused
+    return (
+        stride_fits("lda", p.lda)
+        or stride_fits("ldb", p.ldb)
+        or stride_fits("ldc", p.ldc)
+        or check_all_leading(p)
+        or copied_strides_fit(p)
+    )
+
+
+def check_copied(t: Traits, p: Problem) -> Refusal:
+    """What is checked of a GEMM whose operands threads copy, but the struct itself."""
+    empty = p.m == 0 or p.n == 0
+    return (
+        traits_match(t, p)
+        or extent_fits("m", p.m)
+        or extent_fits("n", p.n)
+        or extent_fits("k", p.k)
+        or (copied_lines_fit(p) if not empty else None)
+    )

@@ -19,7 +19,15 @@ def check_unroll(spec: NormSpec, arch: Arch) -> Iterator[Violation]:
         yield Violation("norm_cpu.unroll", "unroll", str(spec.unroll), why, ", ".join(map(str, UNROLLS)), str(nearest))
 
 
-RULES: tuple[Rule, ...] = (
-    Rule("norm_cpu.unroll", " ".join((check_unroll.__doc__ or "").split()), check_unroll),
-)  # fmt: skip
+def check_tile(spec: NormSpec, arch: Arch) -> Iterator[Violation]:
+    """Threads take whole rows, and registers say how many elements a vector has."""
+    for field, only in (("rows_per_block", 1), ("threads_per_row", 1), ("vector", 0)):
+        if (given := getattr(spec, field)) != only:
+            yield Violation("norm_cpu.tile", field, str(given), "it is of GPUs", str(only), str(only))
+
+
+RULES: tuple[Rule, ...] = tuple(
+    Rule(f"norm_cpu.{check.__name__.removeprefix('check_')}", " ".join((check.__doc__ or "").split()), check)
+    for check in (check_unroll, check_tile)
+)
 """Rules that the CPU backend adds to the common ones."""

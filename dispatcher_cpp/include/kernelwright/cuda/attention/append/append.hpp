@@ -22,7 +22,7 @@ struct append_params {
   const void *cos, *sin;
   int64_t page_table_stride, rows, rows_of_kv;  // of K and V together
   cutlass::FastDivmod page_size, heads_q, heads_kv, seqlen_q, seqlen_new;
-  int32_t rotary_dim, places, capacity;
+  int32_t rotary_dim, places, capacity, hdim_q, hdim_v;
 };
 
 // Config: element, hdim, rope.
@@ -85,8 +85,9 @@ struct append {
       rows[i] = source_of(p, block + i * rows_at_once);
       if (rows[i].from == nullptr) return;
       rows[i].place = p.seqlens_k[rows[i].request] + rows[i].number;
-      load_16_bytes(low[i], rows[i].from + mine.low);
-      load_16_bytes(high[i], rows[i].from + mine.high);
+      const int hdim = hdim_of(p, rows[i]);
+      if (mine.low < hdim) load_16_bytes(low[i], rows[i].from + mine.low);
+      if (mine.high < hdim) load_16_bytes(high[i], rows[i].from + mine.high);
     });
     // Where rows go depends on lengths and pages: these are read while the rows are on their way.
     each_row([&](auto i) {
@@ -98,12 +99,18 @@ struct append {
     each_row([&](auto i) {
       if (to[i] == nullptr) return;
       if (mine.turn_low && rows[i].turned) turn(low[i], high[i], by[i], mine.turn_high);
-      store_16_bytes(to[i] + mine.low, low[i]);
-      store_16_bytes(to[i] + mine.high, high[i]);
+      const int hdim = hdim_of(p, rows[i]);
+      if (mine.low < hdim) store_16_bytes(to[i] + mine.low, low[i]);
+      if (mine.high < hdim) store_16_bytes(to[i] + mine.high, high[i]);
     });
   }
 
  private:
+  // The problem's head dimensions may be smaller than the kernel's.
+  CUTLASS_DEVICE static int hdim_of(append_params const& p, source const& row) {
+    return row.queries || row.key ? p.hdim_q : p.hdim_v;
+  }
+
   // The rows of K come first, then those of V, then those of Q.
   CUTLASS_DEVICE static source source_of(append_params const& p, int64_t row) {
     source out;

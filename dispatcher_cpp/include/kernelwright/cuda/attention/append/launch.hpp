@@ -33,6 +33,7 @@ struct append_launcher : without_workspace {
     out.rotary_dim = static_cast<int32_t>(p.rotary_dim);
     out.places = static_cast<int32_t>(p.rotary_places);
     out.capacity = static_cast<int32_t>(p.capacity);
+    out.hdim_q = static_cast<int32_t>(p.hdim_q), out.hdim_v = static_cast<int32_t>(p.hdim_v);
     return out;
   }
 

@@ -11,6 +11,7 @@ struct dot_params {
   float* d;
   rows_of_queries rows;
   strides of_o, of_d_o;
+  int32_t hdim;
   float factor;
 };
 
@@ -28,7 +29,7 @@ struct dot {
 #pragma unroll
     for (int i = 0; i < rounds; ++i) {
       const int64_t row = first + i * rows_of_round;
-      if (row >= p.rows.count) continue;
+      if (row >= p.rows.count || column >= p.hdim) continue;
       o[i] = eight(p.o, p.rows.offset(row, p.of_o) + column);
       d_o[i] = eight(p.d_o, p.rows.offset(row, p.of_d_o) + column);
     }

@@ -23,7 +23,11 @@ inline gradient_params gradient_params_of(const kw_attention_problem& p, const k
   out.visible = window_of(p);
   out.seqlen_q = static_cast<int32_t>(p.max_seqlen_q);
   out.heads = static_cast<int32_t>(p.heads_q), out.group = static_cast<int32_t>(p.heads_q / p.heads_kv);
+  out.hdim_q = static_cast<int32_t>(p.hdim_q), out.hdim_v = static_cast<int32_t>(p.hdim_v);
   out.scale = static_cast<float>(p.scale);
+  out.kind = addend_of(p), out.bias = addend_numbers_of(p, args);
+  out.cap = static_cast<float>(p.soft_cap * log2_e);
+  out.cap_scale = static_cast<float>(p.soft_cap != 0 ? p.scale / p.soft_cap : 0);
   return out;
 }
 
@@ -42,7 +46,8 @@ struct gradient_launcher : without_workspace {
     const auto* const function = reinterpret_cast<const void*>(&gradient_kernel<Config, KeysStay>);
     const kw_status ready = kw_cuda_prepare(function, keys::shared_bytes, launch.device, &prepared);
     if (ready != KW_OK) return ready;
-    const dim3 grid(static_cast<unsigned>((length + keys::block - 1) / keys::block), static_cast<unsigned>(heads),
+    const int64_t blocks = (length + keys::block - 1) / keys::block * keys::parts;
+    const dim3 grid(static_cast<unsigned>(blocks), static_cast<unsigned>(heads),
                     static_cast<unsigned>(p.batch));
     return start(descriptor, function, grid, keys::threads, keys::shared_bytes, &all, launch.stream);
   }
@@ -78,6 +83,7 @@ struct dot_launcher : without_workspace {
                    {kw_attention_rows(&p), p.group ? p.total_q : p.max_seqlen_q, static_cast<int32_t>(p.heads_q)},
                    strides_of(p.o, !p.group),
                    strides_of(p.d_o, !p.group),
+                   static_cast<int32_t>(p.hdim_v),
                    static_cast<float>(1 - p.dropout_p)};
     return on_device_of(launch, [&] {
       const auto* const function = reinterpret_cast<const void*>(&dot_kernel<Config>);

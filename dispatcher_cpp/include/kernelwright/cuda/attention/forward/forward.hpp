@@ -178,7 +178,7 @@ struct forward {
       const span keys_of = span_of(p, t);
       const float sink = p.numbers.sinks ? p.numbers.sinks[t.head] : -flashinfer::math::inf;
       if (keys_of.last < 0) {
-        p.out.template store_nothing<element, M, Config::hdim_v, consumers>(t, thread, sink);
+        p.out.template store_nothing<element, M, consumers>(t, thread, sink);
         continue;
       }
       Tensor sums = partition_fragment_C(multiply, select<0, 1>(typename traits::TileShape_PDV{}));

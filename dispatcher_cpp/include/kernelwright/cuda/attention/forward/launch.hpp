@@ -9,11 +9,12 @@ namespace kernelwright::cuda::attention {
 constexpr int64_t section_bytes = 24 << 20;  // of keys and values that tiles in flight share: half of an H200's L2
 
 inline operand operand_of(const kw_attention_strides& strides, const kw_attention_problem& p, int64_t rows,
-                          int64_t heads, bool packed) {
+                          int64_t hdim, int64_t heads, bool packed) {
   return {strides.row,
           strides.head,
           p.group ? 0 : strides.request,
           static_cast<int32_t>(rows > 0 ? rows : 1),  // a descriptor needs some extent, even where nothing is read
+          static_cast<int32_t>(hdim),
           static_cast<int32_t>(heads),
           static_cast<int32_t>(p.batch),
           packed};
@@ -75,13 +76,13 @@ struct forward_launcher {
 
   static params params_of(const kw_attention_problem& p, const kw_attention_args& args, void* workspace) {
     const bool packed_k = !Config::paged && (p.group || p.kv_lengths);
-    const operand q = operand_of(p.q, p, p.max_seqlen_q, p.heads_q, p.group);
-    const operand k = operand_of(p.k, p, p.max_seqlen_k, p.heads_kv, packed_k);
-    const operand v = operand_of(p.v, p, p.max_seqlen_k, p.heads_kv, packed_k);
+    const operand q = operand_of(p.q, p, p.max_seqlen_q, p.hdim_q, p.heads_q, p.group);
+    const operand k = operand_of(p.k, p, p.max_seqlen_k, p.hdim_q, p.heads_kv, packed_k);
+    const operand v = operand_of(p.v, p, p.max_seqlen_k, p.hdim_v, p.heads_kv, packed_k);
     const int64_t rows = p.group ? p.total_q : p.max_seqlen_q;
     const score_numbers numbers = numbers_of(p, args);
-    const output out{
-        args.o, p.o.row, p.o.head, p.group ? 0 : p.o.request, args.lse, rows, p.group ? 0 : rows * p.heads_q};
+    const output out{args.o,   p.o.row, p.o.head, p.group ? 0 : p.o.request,    static_cast<int32_t>(p.hdim_v),
+                     args.lse, rows,    p.group ? 0 : rows * p.heads_q};
     using all = operands<typename kernel::traits>;
     // Without keys K and V need not be there; a kernel with pages has descriptors of its own.
     const bool absent = Config::paged || !args.k || !args.v;
@@ -102,8 +103,8 @@ struct forward_launcher {
     out.k_rows = static_cast<int32_t>(p.k.request / p.k.row), out.v_rows = static_cast<int32_t>(p.v.request / p.v.row);
     out.part = part_of_page(p.page_size, Config::tile_n);
     using element = typename Config::element;
-    encode_pages<element>(&out.k, args.k, p.k.row, p.k.head, heads, Config::hdim_q, out.part);
-    encode_pages<element>(&out.v, args.v, p.v.row, p.v.head, heads, Config::hdim_v, out.part);
+    encode_pages<element>(&out.k, args.k, p.k.row, p.k.head, heads, static_cast<int>(p.hdim_q), out.part);
+    encode_pages<element>(&out.v, args.v, p.v.row, p.v.head, heads, static_cast<int>(p.hdim_v), out.part);
     return out;
   }
 

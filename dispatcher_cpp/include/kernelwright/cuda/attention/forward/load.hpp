@@ -26,16 +26,16 @@ struct place_of_rows {
 // One of Q, K and V.
 struct operand {
   int64_t row, head, request;  // strides in elements
-  int32_t rows, heads, requests;
+  int32_t rows, hdim, heads, requests;
   bool packed;  // requests follow each other, of lengths that only the device knows
 
-  template <int HDim>
+  // Head dimensions of kernels are larger than that of the problem where it is padded: TMA reads zeros there.
   tensor_layout layout() const {
     if (packed) {
       constexpr int32_t any = 0x7fff0000;
-      return {tensor_shape{int32_t(edge), HDim, heads, any, any}, tensor_stride{row, {}, head, row, wrap - row}};
+      return {tensor_shape{int32_t(edge), hdim, heads, any, any}, tensor_stride{row, {}, head, row, wrap - row}};
     }
-    return {tensor_shape{rows, HDim, heads, requests, 1}, tensor_stride{row, {}, head, request, 0}};
+    return {tensor_shape{rows, hdim, heads, requests, 1}, tensor_stride{row, {}, head, request, 0}};
   }
 
   // Batch mode with a length for each request: a request begins at a multiple of rows (see supports).
@@ -69,7 +69,6 @@ struct operands {
   using tile_v = decltype(cute::select<2, 1>(typename Traits::TileShape_PDV{}));
   using one_k = decltype(cute::take<0, 2>(typename Traits::SmemLayoutK{}));
   using one_v = decltype(cute::take<0, 2>(typename Traits::SmemLayoutV{}));
-  static constexpr int hdim_q = Traits::HEAD_DIM_QK, hdim_v = Traits::HEAD_DIM_VO;
 
   template <class Smem, class Tile>
   static auto descriptor(const void* pointer, tensor_layout const& layout, Smem smem, Tile tile) {
@@ -89,8 +88,7 @@ struct operands {
   static operands of(const void* q, operand const& of_q, const void* k, operand const& of_k, const void* v,
                      operand const& of_v) {
     using namespace cute;
-    const auto layout_q = of_q.layout<hdim_q>(), layout_k = of_k.layout<hdim_q>();
-    const auto layout_v = of_v.layout<hdim_v>();
+    const auto layout_q = of_q.layout(), layout_k = of_k.layout(), layout_v = of_v.layout();
     const auto packed_in = [](operand const& x, bool batch) {
       return locator{x.packed, batch && x.packed ? int32_t(x.rows_per_request()) : 0};
     };

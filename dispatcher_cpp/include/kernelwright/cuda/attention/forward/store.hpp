@@ -10,6 +10,7 @@ namespace kernelwright::cuda::attention {
 struct output {
   void* o;
   int64_t row, head, request;  // strides of O in elements
+  int32_t hdim;                // a multiple of 8, at most that of the kernel
   float* lse;                  // or null
   int64_t lse_head, lse_request;
 
@@ -18,10 +19,10 @@ struct output {
   }
 
   // Of a tile whose queries see no key: O = 0, and LSE is that of the sink, or -inf.
-  template <class Element, int M, int HDim, int Threads>
+  template <class Element, int M, int Threads>
   CUTLASS_DEVICE void store_nothing(tile const& t, int thread, float sink) const {
-    constexpr int vector = 16 / sizeof(Element), vectors = HDim / vector;
-    const int first = t.index * M, count = cutlass::fast_min(M, t.q.count - first);
+    constexpr int vector = 16 / sizeof(Element);
+    const int vectors = hdim / vector, first = t.index * M, count = cutlass::fast_min(M, t.q.count - first);
     auto* const to =
         static_cast<Element*>(o) + t.request * request + t.head * head + (int64_t(t.q.start) + first) * row;
     for (int i = thread; i < count * vectors; i += Threads) {
@@ -51,7 +52,7 @@ struct output {
           x[k] = pair_of<plain>(sums(at), sums(at + 1));
         }
         transpose_in_quad(x, in_quad);
-        if (row_of < t.q.count) store_16_bytes(to + 8 * i * row + 8 * j, x);
+        if (row_of < t.q.count && 8 * (j + in_quad) < hdim) store_16_bytes(to + 8 * i * row + 8 * j, x);
       }
       if (lse != nullptr && in_quad == 0 && row_of < t.q.count) lse_of(t)[row_of] = values(i);
     }

@@ -15,7 +15,7 @@ struct combine_params {
   float* lse;
   rows_of_queries rows;
   strides of_o;
-  int32_t splits;
+  int32_t splits, hdim;  // the head dimension: a multiple of 8, at most that of the kernel
 };
 
 // Config: element, hdim.
@@ -64,7 +64,7 @@ struct combine {
     }
     const float factor = total > 0 ? 1 / total : 0;
     auto* const to = static_cast<element*>(p.o) + p.rows.offset(row, p.of_o);
-    for (int at = threadIdx.x; at < hdim; at += threads) {
+    for (int at = threadIdx.x; at < p.hdim; at += threads) {
       float sum = 0;
 #pragma unroll
       for (int w = 0; w < warps; ++w) sum += weights[w] * sums[w][at];
@@ -98,7 +98,8 @@ struct combine {
       lse[i] = p.lse_splits[at];
 #pragma unroll
       for (int j = 0; j < width / vector; ++j) {
-        load(o[i][j], p.o_splits + at * hdim + place(j * vector, lane));
+        const int column = place(j * vector, lane);
+        if (column < p.hdim) load(o[i][j], p.o_splits + at * p.hdim + column);
       }
     }
 #pragma unroll

@@ -5,6 +5,7 @@
 
 #include <cfloat>
 
+#include "kernelwright/cuda/attention/addend.hpp"
 #include "kernelwright/cuda/attention/early.hpp"
 #include "kernelwright/cuda/attention/keys.hpp"
 #include "kernelwright/cuda/attention/mma.hpp"
@@ -41,18 +42,23 @@ struct decode_params {
   int64_t rows;  // per row in kernelwright/attention.h: of one split
   int64_t rows_per_head;
   window visible;
-  int32_t seqlen_q, heads, kv_heads, splits;
+  int32_t seqlen_q, heads, kv_heads, splits, hdim_q, hdim_v;
   cutlass::FastDivmod group, tiles;  // heads of Q for each of K and V; tiles of queries of a request
   float scale, cap, cap_scale;       // as in softmax.hpp: times log2(e)
+  addend kind;
+  addend_numbers bias;
 };
 
-// Config: element, hdim, soft_cap, stages.
+// Config: element, hdim, soft_cap, bias, stages.
 template <class Config>
 struct decode {
   using element = typename Config::element;
   static constexpr int hdim = Config::hdim, chunks = hdim / 8, stages = Config::stages;  // chunks of 16 bytes in a row
   static constexpr int warps = 4, threads = 32 * warps, rows = 16, block = 16;           // keys that a warp takes
   static constexpr int block_bytes = block * hdim * 2, stage_bytes = 2 * block_bytes;    // K, then V
+  // Kernels with a cap, or a bias, serve problems without it, and those with an elementwise one ALiBi too.
+  static constexpr bool capped = Config::soft_cap, biased = Config::bias != addend::none;
+  static constexpr bool elementwise = Config::bias == addend::elementwise;
   static constexpr int shared_bytes = warps * stages * stage_bytes;
   static constexpr int merge_bytes = warps * rows * (hdim + 4 + 2) * 4;
   static_assert(merge_bytes <= shared_bytes);
@@ -64,6 +70,12 @@ struct decode {
   // Of the two rows that a thread holds results of (lane / 4, and 8 more): which keys they see.
   struct limits {
     int low[2], high[2];
+  };
+
+  // What is added to the scores of the same rows: a slope and the place of the query, or a row of the bias.
+  struct additions {
+    float slope[2], place[2];
+    const element* row[2];
   };
 
   struct state {
@@ -125,7 +137,8 @@ struct decode {
     const uint32_t ring = shared_address(shared) + warp * stages * stage_bytes;
     uint32_t q[hdim / 16][4];
     limits seen;
-    load_queries(p, at, q, seen);
+    additions of_rows;
+    load_queries(p, at, q, seen, of_rows);
     const int64_t entry = p.keys.first(at.request);
     const auto* const k = static_cast<const element*>(p.keys.k) + at.kv_head * p.keys.of_k.head;
     const auto* const v = static_cast<const element*>(p.keys.v) + at.kv_head * p.keys.of_v.head;
@@ -146,8 +159,9 @@ struct decode {
         const uint32_t offset = (r * chunks + (c ^ (r & 7))) * 16;
         const int64_t from_k = page * p.keys.of_k.request + in_page * p.keys.of_k.row + c * 8;
         const int64_t from_v = page * p.keys.of_v.request + in_page * p.keys.of_v.row + c * 8;
-        copy_16_bytes(to + offset, valid ? k + from_k : k, valid);
-        copy_16_bytes(to + block_bytes + offset, valid ? v + from_v : v, valid);
+        const bool valid_k = valid && c * 8 < p.hdim_q, valid_v = valid && c * 8 < p.hdim_v;
+        copy_16_bytes(to + offset, valid_k ? k + from_k : k, valid_k);
+        copy_16_bytes(to + block_bytes + offset, valid_v ? v + from_v : v, valid_v);
       }
     };
     constexpr int step = warps * block;
@@ -169,7 +183,7 @@ struct decode {
       end_of_copies();
       ahead += step;
       look_up(ahead, part, row);
-      one_block(p, ring + stage * stage_bytes, key, q, seen, mine);
+      one_block(p, ring + stage * stage_bytes, key, q, seen, of_rows, mine);
       __syncwarp();
       stage = stage == stages - 1 ? 0 : stage + 1;
     }
@@ -177,7 +191,7 @@ struct decode {
   }
 
   CUTLASS_DEVICE static void load_queries(decode_params const& p, place const& at, uint32_t (&q)[hdim / 16][4],
-                                          limits& seen) {
+                                          limits& seen, additions& of_rows) {
     const int lane = threadIdx.x % 32;
     CUTLASS_PRAGMA_UNROLL
     for (int half_of = 0; half_of < 2; ++half_of) {
@@ -187,6 +201,7 @@ struct decode {
       const bool exists = query < at.queries;
       seen.low[half_of] = exists ? low_of(p, at, query) : 0;
       seen.high[half_of] = exists ? high_of(p, at, query) : 0;
+      if constexpr (biased) find_bias(p, at, query, at.kv_head * int(p.group.divisor) + head, half_of, of_rows);
       const auto* const from = static_cast<const element*>(p.q) + (p.cu_seqlens_q ? 0 : at.request * p.of_q.request) +
                                (at.kv_head * int64_t(p.group.divisor) + head) * p.of_q.head +
                                (int64_t(at.first_query) + query) * p.of_q.row;
@@ -195,15 +210,39 @@ struct decode {
         CUTLASS_PRAGMA_UNROLL
         for (int j = 0; j < 2; ++j) {
           const int column = i * 16 + j * 8 + lane % 4 * 2;
-          q[i][half_of + 2 * j] = exists ? *reinterpret_cast<const uint32_t*>(from + column) : 0;
+          const bool read = exists && column < p.hdim_q;
+          q[i][half_of + 2 * j] = read ? *reinterpret_cast<const uint32_t*>(from + column) : 0;
         }
       }
     }
   }
 
+  CUTLASS_DEVICE static void find_bias(decode_params const& p, place const& at, int query, int head, int half_of,
+                                       additions& to) {
+    const int64_t request = at.request * p.bias.request;
+    to.row[half_of] = nullptr, to.slope[half_of] = to.place[half_of] = 0;
+    if (query >= at.queries) return;
+    if (elementwise && p.kind == addend::elementwise) {
+      to.row[half_of] = static_cast<const element*>(p.bias.data) + request + head * p.bias.head +
+                        (int64_t(at.first_query) + query) * p.bias.row;
+    } else if (p.kind == addend::alibi) {
+      to.slope[half_of] = static_cast<const float*>(p.bias.data)[request + head] * 1.4426950408889634f;
+      to.place[half_of] = static_cast<float>(query + (p.bias.from_top ? 0 : at.keys - at.queries));
+    }
+  }
+
+  // Times log2(e), of one of the two rows; keys from `end` on have no bias.
+  CUTLASS_DEVICE static float added(decode_params const& p, additions const& rows, int j, int key, int end) {
+    if (!elementwise || p.kind != addend::elementwise) {
+      return -rows.slope[j] * fabsf(rows.place[j] - static_cast<float>(key));
+    }
+    return key < end ? static_cast<float>(rows.row[j][key]) * 1.4426950408889634f : 0;
+  }
+
   // 16 keys: S = Q K^T, the softmax of what came so far, O += P V.
   CUTLASS_DEVICE static void one_block(decode_params const& p, uint32_t buffer, int key,
-                                       const uint32_t (&q)[hdim / 16][4], limits const& seen, state& mine) {
+                                       const uint32_t (&q)[hdim / 16][4], limits const& seen,
+                                       additions const& of_rows, state& mine) {
     const int lane = threadIdx.x % 32, matrix = lane / 8, line = lane % 8;
     float s[2][4] = {};
     CUTLASS_PRAGMA_UNROLL
@@ -222,7 +261,8 @@ struct decode {
       for (int i = 0; i < 4; ++i) {
         float& score = s[i / 2][2 * j + i % 2];
         const int at = key + i / 2 * 8 + lane % 4 * 2 + i % 2;
-        score = Config::soft_cap ? p.cap * tanhf(score * p.cap_scale) : score * p.scale;
+        score = capped && p.cap != 0 ? p.cap * tanhf(score * p.cap_scale) : score * p.scale;
+        if constexpr (biased) score += added(p, of_rows, j, at, seen.high[j]);
         if (at < seen.low[j] || at >= seen.high[j]) score = -infinity;
         highest = fmaxf(highest, score);
       }
@@ -306,7 +346,7 @@ struct decode {
     if (to_lse && threadIdx.x % 8 == 0) to_lse[row] = lse;
     auto* const to = static_cast<element*>(p.o) + (p.cu_seqlens_q ? 0 : at.request * p.of_o.request) +
                      head * p.of_o.head + (int64_t(at.first_query) + query) * p.of_o.row;
-    for (int c = threadIdx.x % 8 * 4; c < hdim; c += 32) {
+    for (int c = threadIdx.x % 8 * 4; c < p.hdim_v; c += 32) {
       float4 x{};
       CUTLASS_PRAGMA_UNROLL
       for (int w = 0; w < warps; ++w) {
@@ -317,7 +357,7 @@ struct decode {
       if (whole) {
         *reinterpret_cast<uint2*>(to + c) = uint2{pair_of<element>(x.x, x.y), pair_of<element>(x.z, x.w)};
       } else {
-        *reinterpret_cast<float4*>(p.o_splits + (at.split * p.rows + row) * hdim + c) = x;
+        *reinterpret_cast<float4*>(p.o_splits + (at.split * p.rows + row) * p.hdim_v + c) = x;
       }
     }
   }

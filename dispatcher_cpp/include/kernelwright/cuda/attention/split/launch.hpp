@@ -33,6 +33,8 @@ struct decode_launcher : without_workspace {
     out.seqlen_q = static_cast<int32_t>(p.max_seqlen_q);
     out.heads = static_cast<int32_t>(p.heads_q), out.kv_heads = static_cast<int32_t>(p.heads_kv);
     out.splits = static_cast<int32_t>(p.num_splits);
+    out.hdim_q = static_cast<int32_t>(p.hdim_q), out.hdim_v = static_cast<int32_t>(p.hdim_v);
+    out.kind = addend_of(p), out.bias = addend_numbers_of(p, args);
     out.group = cutlass::FastDivmod(static_cast<int>(p.heads_q / p.heads_kv));
     out.tiles = cutlass::FastDivmod(static_cast<int>(tiles_of_request(p)));
     out.scale = static_cast<float>(p.scale * log2_e);
@@ -81,7 +83,8 @@ struct combine_launcher : without_workspace {
                        p.lse ? a.lse : nullptr,
                        {kw_attention_rows(&p), p.group ? p.total_q : p.max_seqlen_q, static_cast<int32_t>(p.heads_q)},
                        strides_of(p.o, !p.group),
-                       static_cast<int32_t>(p.num_splits)};
+                       static_cast<int32_t>(p.num_splits),
+                       static_cast<int32_t>(p.hdim_v)};
     return on_device_of(launch, [&] {
       const auto* const function = reinterpret_cast<const void*>(&combine_kernel<Config>);
       constexpr bool early = true;

@@ -34,6 +34,10 @@
 #define KW_GEMM_HOPPER_EPILOGUE_ELEMENTS 16384.0
 #define KW_GEMM_HOPPER_SWAPPED_SLACK 1.02
 #define KW_GEMM_HOPPER_SHARED_SLACK 1.01
+#define KW_GEMM_HOPPER_ANY_US 0.3
+#define KW_GEMM_HOPPER_COPIED_SHARE 0.35
+#define KW_GEMM_HOPPER_COPIED_WORKGROUPS 2.0
+#define KW_GEMM_HOPPER_COPIED_START_CLOCKS 15000.0
 #define KW_GEMM_HOPPER_INSTRUCTION_SHARE 0.03125
 #define KW_GEMM_HOPPER_FILL_CLOCKS 0.009285051067780872
 #define KW_GEMM_HOPPER_RECEIVE_CLOCKS 0.007651109410864576
@@ -51,6 +55,8 @@ typedef struct kw_gemm_hopper_Kernel {
   bool pingpong;
   bool stream_k;
   bool cuttable;
+  bool any_epilogue;
+  bool copied;
 } kw_gemm_hopper_Kernel;
 
 typedef struct kw_gemm_hopper_Problem {
@@ -97,9 +103,29 @@ static inline double kw_gemm_hopper_both(double inside, double memory_us) {
   return kw_max(inside, memory_us) + KW_GEMM_HOPPER_OVERLAP * kw_min(inside, memory_us);
 }
 
+static inline kw_machine_Estimate kw_gemm_hopper_copied(KW_GIVEN(kw_gemm_hopper_Problem) p, KW_GIVEN(kw_gemm_hopper_Kernel) t, KW_GIVEN(kw_machine_Device) d) {
+  const double tiles = kw_ceil(p.m / t.tile_m) * kw_ceil(p.n / t.tile_n) * p.batch;
+  const double places = KW_GEMM_HOPPER_COPIED_WORKGROUPS * d.units;
+  const double waves = kw_ceil(tiles / places);
+  const double steps = kw_ceil(p.k / t.tile_k);
+  const double sharing = kw_min(KW_GEMM_HOPPER_COPIED_WORKGROUPS, kw_max(1.0, tiles / d.units));
+  const double step = sharing * 2.0 * t.tile_m * t.tile_n * t.tile_k / (d.rate * KW_GEMM_HOPPER_COPIED_SHARE);
+  const double compute_us = waves * (steps * step + KW_GEMM_HOPPER_COPIED_START_CLOCKS) / d.clocks_per_us;
+  const double read = p.batch * steps * t.tile_k * p.size * (p.m * kw_ceil(p.n / t.tile_n) + p.n * kw_ceil(p.m / t.tile_m));
+  const double once = (p.m + p.n) * p.k * p.size * p.batch + p.m * p.n * p.batch * p.size_c * p.results;
+  const double memory_us = kw_max(once / (d.bytes_per_us * KW_GEMM_HOPPER_MEMORY_SHARE), read / (d.units * KW_GEMM_HOPPER_FILL_BYTES_PER_CLOCK * d.clocks_per_us));
+  const double padded = tiles * t.tile_m * t.tile_n * steps * t.tile_k;
+  const double useful = padded > 0.0 ? kw_min(1.0, p.m * p.n * p.k * p.batch / padded) : 1.0;
+  const double total_us = kw_gemm_hopper_both(compute_us, memory_us) + KW_GEMM_HOPPER_LAUNCH_US;
+  return KW_RECORD(kw_machine_Estimate, tiles, waves, compute_us, 0.0, memory_us, total_us, useful);
+}
+
 static inline kw_machine_Estimate kw_gemm_hopper_estimate(KW_GIVEN(kw_gemm_hopper_Problem) p, KW_GIVEN(kw_gemm_hopper_Kernel) t, KW_GIVEN(kw_machine_Device) d, double most_us) {
   if (p.m == 0.0 || p.n == 0.0) {
     return KW_RECORD(kw_machine_Estimate, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 1.0);
+  }
+  if (t.copied) {
+    return kw_gemm_hopper_copied(p, t, d);
   }
   const bool plain = t.warp_tile_m == KW_GEMM_HOPPER_ROWS_OF_INSTRUCTION && t.warp_tile_n == t.tile_n;
   const bool swapped = !plain && t.warp_tile_m == t.tile_m && t.warp_tile_n == KW_GEMM_HOPPER_ROWS_OF_INSTRUCTION;
@@ -137,7 +163,7 @@ static inline kw_machine_Estimate kw_gemm_hopper_estimate(KW_GIVEN(kw_gemm_hoppe
   const double compute_us = (waves * (steps * (step + more + waits) * slack + store) + KW_GEMM_HOPPER_START_CLOCKS) * us_per_clock;
   const double fill_us = (waves * (steps * (fill + more + waits) * slack + store) + KW_GEMM_HOPPER_START_CLOCKS) * us_per_clock;
   const double inside = kw_max(compute_us, fill_us);
-  const double sharing = cut ? KW_GEMM_HOPPER_CUT_US : t.cuttable ? KW_GEMM_HOPPER_CUTTABLE_US : 0.0;
+  const double sharing = (cut ? KW_GEMM_HOPPER_CUT_US : t.cuttable ? KW_GEMM_HOPPER_CUTTABLE_US : 0.0) + (t.any_epilogue ? KW_GEMM_HOPPER_ANY_US : 0.0);
   const double added = (p.split - 1.0) * (KW_GEMM_HOPPER_SLICE_US + t.tile_m * t.tile_n * KW_GEMM_HOPPER_SLICE_ELEMENT_US);
   const double once = (p.m + p.n) * p.k * p.size * p.batch;
   const double results = p.m * p.n * p.batch * p.size_c * p.results;

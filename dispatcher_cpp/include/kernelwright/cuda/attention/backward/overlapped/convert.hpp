@@ -39,6 +39,7 @@ struct overlapped_convert {
     for (int i = threadIdx.x; i < M * hdim / 8; i += threads) {
       const int r = i / (hdim / 8), c = i % (hdim / 8) * 8;
       if (index * M + r >= count) break;
+      if (c >= p.all.hdim_q) continue;
       *reinterpret_cast<uint4*>(base + (start + index * M + r) * p.all.of_dq.row + c) =
           *reinterpret_cast<const uint4*>(rows + r * columns + c);
     }

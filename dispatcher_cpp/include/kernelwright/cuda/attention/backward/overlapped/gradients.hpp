@@ -32,8 +32,8 @@ struct overlapped {
       cutlass::arch::warpgroup_reg_alloc<240>();
       consumer mine(shared);
       if (queries.tiles > 0) mine.run(p, t, seen, queries);
-      store(p.all.dv, p.all.of_dv, t, mine, rows, mine.dv, 1.0f);
-      store(p.all.dk, p.all.of_dk, t, mine, rows, mine.dk, p.all.scale);
+      store(p.all.dv, p.all.of_dv, t, mine, rows, p.all.hdim_v, mine.dv, 1.0f);
+      store(p.all.dk, p.all.of_dk, t, mine, rows, p.all.hdim_q, mine.dk, p.all.scale);
     }
   }
 
@@ -41,7 +41,7 @@ struct overlapped {
   // A warp stores 16 rows of 64 to 128 columns: through its part of V, whose rows only its group reads, so that threads
   // write 16 bytes side by side.
   CUTLASS_DEVICE static void store(void* to, strides const& by, tile const& t, consumer const& mine, int count,
-                                   const float (&values)[hdim / 2], float scale) {
+                                   int columns, const float (&values)[hdim / 2], float scale) {
     constexpr int pieces = hdim / 8;  // 16 bytes of a row
     const int first = mine.group * key_rows_of_group + mine.warp * 16;
     const auto place = [&](int row, int piece) {
@@ -63,7 +63,7 @@ struct overlapped {
     for (int i = 0; i < 16 * pieces / 32; ++i) {
       const int row = (i * 32 + lane) / pieces, piece = (i * 32 + lane) % pieces, key = t.index * N + first + row;
       const uint4 eight = *reinterpret_cast<const uint4*>(__cvta_shared_to_generic(place(row, piece)));
-      if (key < count) *reinterpret_cast<uint4*>(base + key * by.row + piece * 8) = eight;
+      if (key < count && piece * 8 < columns) *reinterpret_cast<uint4*>(base + key * by.row + piece * 8) = eight;
     }
     __syncwarp();
   }

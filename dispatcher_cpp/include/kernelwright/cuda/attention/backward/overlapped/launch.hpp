@@ -52,9 +52,7 @@ struct overlapped_launcher {
   static overlapped_params params_of(const kw_attention_problem& p, const kw_attention_args& args, void* workspace) {
     overlapped_params out{};
     out.all = gradient_params_of(p, args);
-    const bool slopes = p.bias == KW_BIAS_ALIBI;
-    out.bias = {args.bias, slopes ? p.slopes_stride : p.bias_strides.request, p.bias_strides.head, p.bias_strides.row,
-                p.mask == KW_MASK_TOP_LEFT};
+    out.bias = addend_numbers_of(p, args);
     out.sums = static_cast<float*>(workspace);
     out.turns = reinterpret_cast<int32_t*>(static_cast<char*>(workspace) + sum_bytes(p));
     out.key_tiles = static_cast<int32_t>((p.max_seqlen_k + kernel::N - 1) / kernel::N);
@@ -70,11 +68,11 @@ struct overlapped_launcher {
     const gradient_params& all = out->all;
     const int64_t requests = p.group ? 1 : p.batch;
     const int64_t queries = p.max_seqlen_q, keys = p.group ? p.total_k : p.max_seqlen_k;
-    encode_rows<element>(&out->q, args.q, all.of_q, queries, p.heads_q, requests, Config::hdim, kernel::M, p.group);
-    encode_rows<element>(&out->d_o, args.d_o, all.of_d_o, queries, p.heads_q, requests, Config::hdim, kernel::M,
+    encode_rows<element>(&out->q, args.q, all.of_q, queries, p.heads_q, requests, all.hdim_q, kernel::M, p.group);
+    encode_rows<element>(&out->d_o, args.d_o, all.of_d_o, queries, p.heads_q, requests, all.hdim_v, kernel::M,
                          p.group);
-    encode_rows<element>(&out->k, args.k, all.of_k, keys, p.heads_kv, requests, Config::hdim, kernel::N, false);
-    encode_rows<element>(&out->v, args.v, all.of_v, keys, p.heads_kv, requests, Config::hdim, kernel::N, false);
+    encode_rows<element>(&out->k, args.k, all.of_k, keys, p.heads_kv, requests, all.hdim_q, kernel::N, false);
+    encode_rows<element>(&out->v, args.v, all.of_v, keys, p.heads_kv, requests, all.hdim_v, kernel::N, false);
   }
 
   static kw_status launch(const kw_kernel* descriptor, const void* plan, const kw_launch* launch, const void* args) {

@@ -1,0 +1,59 @@
+"""Whose threads run launches on processors, for the whole process.
+
+Workers of OpenMP spin for work after each call of torch, and take cores from everybody else's; launches that run on
+the same workers lose nothing. So the default takes the OpenMP runtime that is loaded when a library for a processor is
+added to a dispatcher, or when :func:`kernelwright.torch.use` is called, and threads of the dispatcher's own elsewhere.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from typing import Literal, NamedTuple
+
+from kernelwright.dispatch.core import native
+from kernelwright.dispatch.core.errors import SelectionError
+
+Source = Literal["auto", "own", "openmp"]
+
+_ASKED = {"auto": 0, "own": 1, "openmp": 2}
+_USED = {1: "own", 2: "openmp", 3: "callback"}
+_chosen = False  # by use_threads
+
+
+class Threads(NamedTuple):
+    """Whose threads are in use."""
+
+    source: str
+    """``own``, ``openmp`` or ``callback`` (an application's, through the C API)."""
+    runtime: str
+    """Path of the OpenMP runtime; empty otherwise."""
+
+
+def use_threads(source: Source = "auto") -> Threads:
+    """Choose whose threads run launches on processors, for the whole process.
+
+    :param source: ``own``: the dispatcher's, as many as :meth:`Dispatcher.set_num_threads`,
+        ``KERNELWRIGHT_NUM_THREADS`` or the affinity mask allow; ``openmp``: those of the loaded OpenMP runtime, torch's
+        where there are several, within ``torch.set_num_threads`` and ``OMP_NUM_THREADS`` too; ``auto``: the latter if
+        one is loaded, else the former. A forked child uses threads of its own where its parent used OpenMP's.
+    :raises SelectionError: for another source, or ``openmp`` where no runtime is loaded or in a forked child.
+    """
+    global _chosen
+    if source not in _ASKED:
+        raise SelectionError(f"threads of {source!r}; allowed: {', '.join(_ASKED)}")
+    native.check(native.library().kw_set_threads(_ASKED[source], None), SelectionError)
+    _chosen = source != "auto"
+    return threads_in_use()
+
+
+def threads_in_use() -> Threads:
+    """Whose threads the next launch runs on."""
+    runtime = ctypes.c_char_p()
+    source = native.library().kw_threads_in_use(ctypes.byref(runtime))
+    return Threads(_USED[source], (runtime.value or b"").decode(errors="replace"))
+
+
+def look_again() -> None:
+    """Look for an OpenMP runtime that was loaded since, unless :func:`use_threads` has chosen."""
+    if not _chosen:
+        native.check(native.library().kw_set_threads(0, None))

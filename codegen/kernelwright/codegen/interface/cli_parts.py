@@ -1,0 +1,58 @@
+"""Commands and data of parts that a generator can do without: JIT, tile engine, compilers of installed wheels."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import click
+
+from kernelwright.codegen.interface.cli_complete import JitCommand, complete_jit
+from kernelwright.codegen.violations import SpecError
+
+_PASSED_ON = {"ignore_unknown_options": True, "help_option_names": []}
+TREES_HELP = "JSON object: tree name to folder. Default: KERNELWRIGHT_TREES, else the installed wheels, as for JIT."
+
+
+def tree_roots(file: str | None) -> Mapping[str, Path]:
+    """The folders that a file of ``--trees`` names; without one, those that JIT uses, each found when it is needed."""
+    from kernelwright.codegen.building.build import read_tree_roots
+
+    if file is not None:
+        return read_tree_roots(file)
+    found: Mapping[str, Path] = part("kernelwright.jit.toolchains", "jit").InstalledTrees()
+    return found
+
+
+def part(module: str, extra: str) -> Any:
+    """A module of a part that may not be installed. SpecError says what to install."""
+    try:
+        return importlib.import_module(module)
+    except ModuleNotFoundError as error:
+        raise SpecError(f"this command needs the package {error.name}; pip install 'kernelwright[{extra}]'") from None
+
+
+@click.command("jit", JitCommand, context_settings=_PASSED_ON)
+@click.argument("arguments", nargs=-1, type=click.UNPROCESSED, shell_complete=complete_jit)
+def jit(arguments: tuple[str, ...]) -> int:
+    """Compile kernels that are missing into the cache, print the path of their library. See kernelwright jit --help."""
+    code: int = part("kernelwright.jit.command", "jit").main(arguments)
+    return code
+
+
+@click.command("tile-engine", context_settings=_PASSED_ON)
+@click.argument("arguments", nargs=-1, type=click.UNPROCESSED)
+def tile_engine(arguments: tuple[str, ...]) -> int:
+    """Measure kernels on problems of public models, report, train selection. See kernelwright tile-engine --help."""
+    code: int = part("kernelwright.tile_engine.interface.cli", "build").main(list(arguments))
+    return code
+
+
+@click.command("coverage", context_settings=_PASSED_ON)
+@click.argument("arguments", nargs=-1, type=click.UNPROCESSED)
+def coverage(arguments: tuple[str, ...]) -> int:
+    """Show which problems of public models the kernels of libraries serve. See kernelwright coverage --help."""
+    code: int = part("kernelwright.tile_engine.interface.cli", "build").main(["coverage", *arguments])
+    return code

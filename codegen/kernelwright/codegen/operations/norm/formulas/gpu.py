@@ -1,0 +1,66 @@
+"""The time of a norm on a GPU: memory moves its operands, and workgroups wait for it and for each other.
+
+Constants are set by hand until they are measured. A row beyond what its threads keep in registers is read once more by
+each further pass, out of a cache.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from kernelwright.codegen.formulas.machine import Device, Estimate
+from kernelwright.codegen.formulas.numbers import ceil, floor
+
+LATENCY_CLOCKS = 900  # from a load to its number, of memory
+REDUCTION_CLOCKS = 150  # lanes of a wave, and a barrier where a row has several
+ELEMENT_CLOCKS = 6  # of a pass, of a thread that has its share of a unit's lanes
+UNIT_LANES = 128  # that work at once
+UNIT_THREADS = 1536  # that a unit holds, with the registers that kernels of norms use
+MOST_GROUPS = 16  # workgroups of a unit
+CACHE_SHARE = 0.3  # what reading a byte again takes, of the time that memory takes
+MEMORY_SHARE = 0.85  # of the stated rate, at most
+SUM_CLOCKS = 3000  # of the kernel that adds slices up, at least
+
+
+class Problem(NamedTuple):
+    """Rows, and what is done with each; ``bytes`` are those of all operands, ``item_bytes`` of an element."""
+
+    rows: float
+    columns: float
+    passes: float
+    bytes: float
+    item_bytes: float
+    sums: float  # bytes of sums of slices, of gradients
+
+
+class Kernel(NamedTuple):
+    """Rows of a workgroup, threads of a row, elements of an access, and accesses that a thread keeps."""
+
+    rows: float
+    threads: float
+    vector: float
+    unroll: float
+
+
+def group_clocks(p: Problem, k: Kernel) -> float:
+    """Of one workgroup that has a unit to itself."""
+    elements = ceil(p.columns / (k.threads * k.vector)) * k.vector
+    lanes = max(k.rows * k.threads / UNIT_LANES, 1.0)
+    beyond = max(elements / (k.vector * k.unroll) - 1.0, 0.0) * LATENCY_CLOCKS
+    return LATENCY_CLOCKS + p.passes * (REDUCTION_CLOCKS + elements * ELEMENT_CLOCKS * lanes) + beyond * p.passes
+
+
+def estimate(p: Problem, k: Kernel, device: Device) -> Estimate:
+    """Of a launch."""
+    groups = ceil(p.rows / k.rows)
+    together = max(min(floor(UNIT_THREADS / (k.rows * k.threads)), MOST_GROUPS), 1.0)
+    clocks = group_clocks(p, k)
+    # Groups of a unit share its lanes and hide each other's waits.
+    work = clocks - LATENCY_CLOCKS
+    turns = ceil(groups / (device.units * together))
+    compute = turns * max(clocks, together * work) / device.clocks_per_us
+    again = max(p.columns - k.threads * k.vector * k.unroll, 0.0) * p.rows * (p.passes - 1.0) * p.item_bytes
+    moved = p.bytes + again * CACHE_SHARE + 2.0 * p.sums
+    memory = moved / (device.bytes_per_us * MEMORY_SHARE)
+    fill = (SUM_CLOCKS if p.sums > 0.0 else 0.0) / device.clocks_per_us
+    return Estimate(groups, turns, compute, fill, memory, max(compute, memory) + fill)
