@@ -2,8 +2,8 @@
 
 usage: python benchmarks/dispatch/torch_calls.py LIBRARY [--device cpu] [--repeats 21] > results.json
 
-Times are CPU time of the calling thread, with one thread for CPU kernels, on problems whose work is short; of a GPU they
-are launches. KERNELWRIGHT_LIBRARY names libkernelwright.so unless it is installed.
+Times are CPU time of the calling thread, with one thread for CPU kernels, on problems whose work is short; of a
+GPU they are launches. KERNELWRIGHT_LIBRARY names libkernelwright.so unless it is installed.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ import statistics
 import sys
 import time
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -35,8 +36,8 @@ def cases(device: str) -> dict[str, tuple[Callable[[], Any], Callable[[], Any], 
     bias = torch.randn(n, device=device, dtype=dtype)
     learned = weight.clone().requires_grad_()
     made: dict[str, tuple[Callable[[], Any], Callable[[], Any], bool]] = {}
-    for words, one, more in (("", None, ""), (" with bias", bias, "")):
-        made[f"linear{words}{more}"] = (
+    for words, one in (("", None), (" with bias", bias)):
+        made[f"linear{words}"] = (
             lambda one=one: functional.linear(x, weight, one), lambda one=one: ours.linear(x, weight, one), False,
         )  # fmt: skip
         made[f"linear{words}, gradients recorded"] = (
@@ -68,6 +69,7 @@ def _summary(times: list[float]) -> dict[str, float]:
 
 
 def main() -> int:
+    """Print the results as JSON."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("library", help="what KernelLibrary.load_for takes")
     parser.add_argument("--device", default="cpu")
@@ -90,7 +92,7 @@ def main() -> int:
     about = {
         "date": time.strftime("%Y-%m-%d"), "machine": platform.processor() or platform.machine(),
         "device": torch.cuda.get_device_name() if given.device != "cpu" else _processor(),
-        "load": open("/proc/loadavg").read().split()[0], "python": platform.python_version(),
+        "load": Path("/proc/loadavg").read_text().split()[0], "python": platform.python_version(),
         "torch": torch.__version__, "road": ours.report().road, "calls": CALLS, "repeats": given.repeats,
     }  # fmt: skip
     json.dump({"about": about, "rows": rows}, sys.stdout, indent=1)
@@ -99,7 +101,7 @@ def main() -> int:
 
 
 def _processor() -> str:
-    lines = open("/proc/cpuinfo").read().splitlines()
+    lines = Path("/proc/cpuinfo").read_text().splitlines()
     return next((line.partition(":")[2].strip() for line in lines if line.startswith("model name")), "unknown")
 
 

@@ -146,7 +146,7 @@ def test_errors_are_those_of_the_python_road() -> None:
         linear(x, weight, bias)
         with pytest.raises(ArrayError, match="k is 64 and 32"):
             linear(x, weight[:, :32])
-        with pytest.raises(ArrayError, match="allowed: a torch.Tensor"):
+        with pytest.raises(ArrayError, match="allowed: a torch"):
             linear(x.numpy(), weight)  # type: ignore[arg-type]
         with pytest.raises(ArrayError, match="one dtype for all"):
             linear(x, weight, bias.half())

@@ -212,4 +212,3 @@ def number(kinds: dict[Any, int], option: Hashable) -> int:
         if option not in kinds:
             kinds[option] = next(_numbers)
         return kinds[option]
-
