@@ -29,19 +29,18 @@ def linear(x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None, act
     return _Linear.apply((result,), x, weight, bias, activation)
 
 
-class _Linear(torch.autograd.Function):
-    """Records a layer that has been computed."""
+class _Linear(torch.autograd.function._SingleLevelFunction):
+    """Records a layer that has been computed. No transform is active, which autograd.Function would look for first."""
 
     @staticmethod
     def forward(ctx: Any, computed: Any, x: Any, weight: Any, bias: Any, activation: str | None) -> torch.Tensor:
         """The result, which is the only element of ``computed``: no input, which autograd would make a view of."""
-        _, needs_x, needs_weight, _, _ = ctx.needs_input_grad
         result: torch.Tensor = computed[0]
-        if activation is None:  # most often, and in less time
-            ctx.activation, ctx.with_bias = "none", bias is not None
-            ctx.save_for_backward(x if needs_weight else None, weight if needs_x else None, None, None)
+        needs_x, needs_weight = x.requires_grad, weight.requires_grad  # in less time than ctx.needs_input_grad
+        if activation is None:  # most often
+            ctx.save_for_backward(x if needs_weight else None, weight if needs_x else None)
             return result
-        ctx.activation, ctx.with_bias = activation, bias is not None
+        ctx.activation = activation
         needs_product = activations.needs_argument(activation)
         ctx.save_for_backward(
             x if needs_weight or needs_product else None,
@@ -54,7 +53,9 @@ class _Linear(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, grad: torch.Tensor) -> tuple[Any, ...]:
         """See :func:`gemm_gradient.backward`, which is given the product of all rows."""
-        x, weight, bias, result = ctx.saved_tensors
+        saved = ctx.saved_tensors
+        activation = "none" if len(saved) == 2 else ctx.activation
+        x, weight, bias, result = (*saved, None, None)[:4]
         _, needs_x, needs_weight, needs_bias, _ = ctx.needs_input_grad
         rows = grad.flatten(0, -2)
         a = None if x is None else x.flatten(0, -2)
@@ -63,15 +64,15 @@ class _Linear(torch.autograd.Function):
         output = None if result is None else result.flatten(0, -2)
         product = SimpleNamespace(
             saved_tensors=(a, b, output, *([] if bias is None else [bias])),
-            needs_input_grad=(needs_x, needs_weight, [needs_bias]), d_shapes=[(n,)] if ctx.with_bias else [],
+            needs_input_grad=(needs_x, needs_weight, [needs_bias]), d_shapes=[(n,)] if needs_bias else [],
             shapes=((m, k), (k, n)), columns=(False, True), factors=False,
-            needs_product=activations.needs_argument(ctx.activation), activation=ctx.activation, alpha=1.0,
+            needs_product=activations.needs_argument(activation), activation=activation, alpha=1.0,
             dispatcher="",
         )  # fmt: skip
         of_x, of_weight, of_bias = gemm_gradient.backward(product, rows)
         return (
             None, None if of_x is None else of_x.reshape(*grad.shape[:-1], k),
-            None if of_weight is None else of_weight.t(), of_bias[0] if ctx.with_bias else None, None,
+            None if of_weight is None else of_weight.t(), of_bias[0] if needs_bias else None, None,
         )  # fmt: skip
 
 
