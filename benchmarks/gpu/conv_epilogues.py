@@ -57,20 +57,23 @@ def drawn(seed: int) -> Iterator[dict[str, Any]]:
             }
 
 
-def pairs(libraries: list[KernelLibrary]) -> Iterator[tuple[Any, Any]]:
-    """Kernels with an epilogue compiled in, and the one of the same tile that chooses."""
+Kernel = tuple[KernelLibrary, Any]
+
+
+def pairs(libraries: list[KernelLibrary]) -> Iterator[tuple[Kernel, Kernel]]:
+    """Kernels with an epilogue compiled in, and the first one of the same tile that chooses."""
     tile = ("depthwise", "tile", "scheduler", "dtype")
-    kernels = [kernel for library in libraries for kernel in library.kernels]
-    for kernel in kernels:
+    kernels = [(library, kernel) for library in libraries for kernel in library.kernels]
+    choosing = [one for one in kernels if one[1].spec.get("activation") == "any"]
+    for library, kernel in kernels:
         if kernel.spec.get("activation") != "any":
-            same = [one for one in kernels if all(one.spec[key] == kernel.spec[key] for key in tile)]
-            yield kernel, next(one for one in same if one.spec.get("activation") == "any")
+            same = (one for one in choosing if all(one[1].spec[key] == kernel.spec[key] for key in tile))
+            yield (library, kernel), next(same)
 
 
-def measured(
-    libraries: list[KernelLibrary], kernel: Any, chooses: Any, shape: dict[str, Any], rounds: int
-) -> dict[str, Any]:
+def measured(compiled: Kernel, chooses: Kernel, shape: dict[str, Any], rounds: int) -> dict[str, Any]:
     """One problem by both kernels."""
+    kernel = compiled[1]
     fields = {name: kernel.spec.get(name, default) for name, default in EPILOGUE.items()}
     if kernel.spec["depthwise"]:
         shape = {**shape, "k": shape["c"], "groups": shape["c"], "filter": 3, "pad_left": 1, "pad_right": 1}
@@ -87,8 +90,8 @@ def measured(
     out = torch.empty_like(more[0])
     graphs, results = {}, {}
     calls = max(count, min(200, int(GRAPH_US / max(4.0, problem.flops / 5e8))))
-    for name, one in (("compiled", kernel), ("chosen", chooses)):
-        plan = Dispatcher(libraries, device="cuda:0", selection=one.name).plan(problem)
+    for name, (library, one) in (("compiled", compiled), ("chosen", chooses)):
+        plan = Dispatcher([library], device="cuda:0", selection=one.name).plan(problem)
         workspace = torch.empty(max(plan.workspace_bytes, 16), dtype=torch.uint8, device="cuda")
 
         def call(number: int, plan: Any = plan, workspace: torch.Tensor = workspace) -> None:
@@ -125,12 +128,12 @@ def main() -> int:
     libraries, found, problems = [KernelLibrary.load(one) for one in options.library], {}, drawn(options.seed)
     right = True
     for kernel, chooses in pairs(libraries):
-        rows = [measured(libraries, kernel, chooses, next(problems), options.rounds) for _ in range(options.problems)]
+        rows = [measured(kernel, chooses, next(problems), options.rounds) for _ in range(options.problems)]
         ratios = [row["chosen"] / row["compiled"] for row in rows]
         right = right and all(row["same_bits"] or row["close"] for row in rows)
         mean = math.exp(statistics.fmean(map(math.log, ratios)))
-        found[kernel.name] = {"ratio": round(mean, 4), "worst": round(max(ratios), 4), "problems": rows}
-        print(f"{mean:.4f} {max(ratios):.4f} {kernel.name}", flush=True)
+        found[kernel[1].name] = {"ratio": round(mean, 4), "worst": round(max(ratios), 4), "problems": rows}
+        print(f"{mean:.4f} {max(ratios):.4f} {kernel[1].name}", flush=True)
     every = [row["chosen"] / row["compiled"] for one in found.values() for row in one["problems"]]
     summary = {"ratio": math.exp(statistics.fmean(map(math.log, every))), "worst": max(every), "problems": len(every)}
     print(json.dumps(summary))

@@ -214,11 +214,12 @@ def measure(
                 graphs[f"{call_name}, {library_name}"] = capture(lambda i, call=call: call(sets[i % len(sets)]), count)
             except (RuntimeError, TypeError) as error:
                 refused[f"{call_name}, {library_name}"] = str(error).partition("\n")[0][:120]
-    pairs = []
+    pairs, kept = [], []  # what a graph reads lives as long as the graph
     for fixed, chosen in twins(library, kind)[:4]:
         for kernel in (fixed, chosen):
             one = Dispatcher([library], device="cuda:0", selection=kernel.identity)
             call, _ = our_call(one, kind, shape, sets)
+            kept.append(call)
             graphs[kernel.name] = capture(call, count)
         pairs.append((fixed.name, chosen.name))
     expected = kind.finish(_left(sets[0], kind.layout).double() @ _right(sets[0], kind.layout).double(), sets[0])

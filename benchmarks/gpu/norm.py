@@ -23,6 +23,7 @@ from timing import capture, environment, interleaved
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
 import results_file
+
 from kernelwright.dispatch import Dispatcher, KernelLibrary
 from kernelwright.dispatch.operations.norm import NormProblem
 
@@ -89,9 +90,7 @@ def torchs(p: NormProblem, sets: list[dict[str, torch.Tensor]]) -> Callable[[int
     return lambda i: torch.layer_norm(sets[i]["x"], shape, sets[i]["weight"], sets[i]["bias"], EPSILON)
 
 
-def measured(
-    library: KernelLibrary, p: NormProblem, rounds: int, every: bool
-) -> dict[str, Any]:
+def measured(library: KernelLibrary, p: NormProblem, rounds: int, every: bool) -> dict[str, Any]:
     """Microseconds of ours and torch's, their ratio in each round, and of each kernel if asked for."""
     count = max(1, min(MOST_SETS, math.ceil(COLD_BYTES / max(p.bytes_moved, 1))))
     sets = [operands(p) for _ in range(count)]
@@ -120,7 +119,11 @@ def measured(
         graphs["torch"] = capture(lambda i: other(i % count), calls)
     times = interleaved(graphs, calls, rounds)
     us = {name: statistics.median(found) for name, found in times.items()}
-    row: dict[str, Any] = {"us": round(us[chosen], 3), "kernel": chosen, "gbytes_per_s": p.bytes_moved / us[chosen] / 1e3}
+    row: dict[str, Any] = {
+        "us": round(us[chosen], 3),
+        "kernel": chosen,
+        "gbytes_per_s": p.bytes_moved / us[chosen] / 1e3,
+    }
     if other is not None:
         ratios = [one / ours for one, ours in zip(times["torch"], times[chosen], strict=True)]
         row |= {"torch_us": round(us["torch"], 3), "ratio": statistics.median(ratios), "least": min(ratios)}
@@ -162,7 +165,17 @@ def main() -> None:
         if not any(one.spec["dtype_y"] == p.dtype_y and one.spec["kind"] == kind for one in library.kernels):
             continue
         found = measured(library, p, given.rounds, given.every)
-        rows.append({"kind": kind, "what": what, "residual": residual, "dtype": dtype, "rows": count, "columns": columns, **found})
+        rows.append(
+            {
+                "kind": kind,
+                "what": what,
+                "residual": residual,
+                "dtype": dtype,
+                "rows": count,
+                "columns": columns,
+                **found,
+            }
+        )
         print(*(f"{key}={value}" for key, value in rows[-1].items() if key != "kernels"), flush=True)
         torch.cuda.empty_cache()
     head = {"environment": environment(given.library), "copy_gbytes_per_s": round(copy_rate(given.rounds), 1)}

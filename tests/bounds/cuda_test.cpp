@@ -60,10 +60,19 @@ void convolutions() {
   expect("cuda_forward", convolution(KW_OP_CONV_FORWARD, 0, 64, 64, 100, 3).base, nullptr);
   expect("cuda_data", convolution(KW_OP_CONV_BACKWARD_DATA, 0, 64, 64, 100, 3).base, nullptr);
   expect("cuda_weight", convolution(KW_OP_CONV_WEIGHT_SLICES, 0, 64, 64, 100, 3).base, nullptr);
-  // A filter whose first tap begins 32,800 outputs before the last: 16 bits wrapped into what TMA reaches.
+  // A filter whose first tap begins 32,800 outputs before the last: 16 bits wrapped into what TMA reaches, which is no
+  // image for it. With more channels than a gathered point has, it is refused.
   kw_conv_problem p = convolution(KW_OP_CONV_BACKWARD_DATA, 1, 64, 64, 5000, 1);
   p.filter[2] = 401, p.dilation[2] = 82, p.pad_left[2] = 32700, p.pad_right[2] = 50;
   p.stride_y[0] = p.stride_y[2] = p.stride_y[3] = 64 * 4950;
+  kw_cuda_conv_plan plan = {};
+  const kw_kernel& data = kernel("cuda_data");
+  if (data.plan(&data, &p.base, &plan) != KW_OK || plan.gathers == 0) {
+    ++failures;
+    fprintf(stderr, "cuda_test: a filter that reaches too far is not gathered\n");
+  }
+  p.c = p.stride_x[4] = 1 << 22;
+  p.stride_x[3] = p.stride_x[2] = p.stride_x[0] = p.c * 5000;
   expect("cuda_data", p.base, "reach further than TMA's");
   // Copies of operands of 2^49 bytes.
   p = convolution(KW_OP_CONV_WEIGHT_SLICES, 1 << 29, (1 << 19) + 1, (1 << 19) + 1, 1, 1);

@@ -54,6 +54,10 @@ class Workspace:
         """Run Pants."""
         command = [str(self._pants), *arguments]
         done = subprocess.run(command, cwd=self.root, env=self._environment, capture_output=True, text=True)
+        if (
+            "while waiting for pantsd to start" in done.stderr
+        ):  # on a busy machine the 60 s that Pants gives it are short
+            done = subprocess.run(command, cwd=self.root, env=self._environment, capture_output=True, text=True)
         kept = _KEPT.findall(done.stderr)
         for sandbox, _ in kept:
             shutil.rmtree(sandbox, ignore_errors=True)
@@ -76,7 +80,10 @@ def run_table(pants: Path, wheels: Path, page: Page) -> tuple[str, dict[str, Any
         commands: list[dict[str, Any]] = []
         identity = None
         try:
-            version = workspace.run("--version").stdout.strip()
+            asked = workspace.run("--version")
+            version = asked.stdout.strip()
+            if not version:
+                raise SystemExit(f"{pants} --version says nothing: {asked.stderr.strip()}")
             for step in page.steps:
                 start = time.monotonic()
                 said = workspace.run(*step.arguments)

@@ -18,18 +18,18 @@ from kernelwright.tile_engine.coverage.served import Share, shares
 CPU = ("x86_64_v3", "x86_64_v4")
 GPU = ("sm_90a", "gfx90a", "gfx942", "gfx950", "gfx1100", "gfx1201")
 LIBRARIES = {
-    "gemm": ("gemm", (*CPU, *GPU)),
-    "convolution": ("cpu_convolution", CPU),
-    "attention": ("cpu_attention", CPU),
+    "gemm": dict.fromkeys((*CPU, *GPU), "gemm"),
+    "convolution": {**dict.fromkeys(CPU, "cpu_convolution"), "sm_90a": "nvidia_convolution"},
+    "attention": {**dict.fromkeys(CPU, "cpu_attention"), "sm_90a": "nvidia_attention"},
 }
-"""Operation → the library's target in its folder below ``kernels``, and its architectures."""
+"""Operation → of each architecture the library's target in its folder below ``kernels``."""
 DTYPES = ("fp16", "bf16")
 HEAD = f"| {' | '.join(('operation', 'use', *CPU, *GPU))} |"
 
 
 def served(folder: Path, operation: str, arch: str) -> dict[str, Share] | None:
     """By use, of both element types together; None for a processor's library that this machine cannot run."""
-    library = KernelLibrary.load(folder / LIBRARIES[operation][0] / arch)
+    library = KernelLibrary.load(folder / LIBRARIES[operation][arch] / arch)
     try:
         dispatcher = planner([library])
     except ArchMismatchError:
@@ -50,7 +50,7 @@ def table(kernels: Path) -> Iterator[str]:
     """The rows of the page."""
     yield HEAD
     yield "|" + "---|" * (2 + len(CPU) + len(GPU))
-    for operation, (_, archs) in LIBRARIES.items():
+    for operation, archs in LIBRARIES.items():
         found = {arch: served(kernels / operation, operation, arch) for arch in archs}
         for use in next(iter(found.values())) or ():
             cells = [cell(shares[use]) if (shares := found.get(arch)) else "" for arch in (*CPU, *GPU)]

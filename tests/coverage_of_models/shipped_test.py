@@ -23,7 +23,7 @@ def rows() -> dict[tuple[str, str], dict[str, str]]:
 
 
 @pytest.mark.parametrize(
-    ("operation", "arch"), [(name, arch) for name, (_, archs) in shipped.LIBRARIES.items() for arch in archs]
+    ("operation", "arch"), [(name, arch) for name, archs in shipped.LIBRARIES.items() for arch in archs]
 )
 def test_the_page_states_what_a_library_serves(operation: str, arch: str) -> None:
     with as_file(files(operation).joinpath("")) as folder:

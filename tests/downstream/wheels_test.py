@@ -43,7 +43,11 @@ def test_the_wheel_has_every_package_of_the_bindings(wheels: Path) -> None:
     packed = {name for name in zipfile.ZipFile(wheel).namelist() if name.startswith("kernelwright/torch/")}
     torch = ROOT / "bindings/kernelwright/torch"
     sources = (*torch.rglob("*.py"), *torch.rglob("*.pyi"))
-    shipped = {str(path.relative_to(ROOT / "bindings")) for path in sources if not path.name.endswith("_test.py")}
+    shipped = {
+        str(path.relative_to(ROOT / "bindings"))
+        for path in sources
+        if not path.name.endswith(("_test.py", "conftest.py"))
+    }
     assert packed - {"kernelwright/torch/py.typed"} == {name for name in shipped if "/testdata/" not in name}
 
 

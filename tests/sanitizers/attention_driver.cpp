@@ -2,32 +2,20 @@
 // several threads, and compares with sums in double: forward, split and combined, out of pages, of 8 bits, backward,
 // append.
 #include <math.h>
-#include <pthread.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
 
+#include "driver.hpp"
 #include "kernelwright/attention/checks.h"
-#include "kernelwright/dispatcher/threads/thread_pool.hpp"
 
 extern "C" {
 extern const kw_kernel *const forward_under_test, *const slopes_under_test, *const splits_under_test;
 extern const kw_kernel *const combine_under_test, *const dot_under_test, *const convert_under_test;
 extern const kw_kernel *const gradient_under_test, *const append_under_test;
 extern const kw_kernel *const eight_bits_under_test, *const narrow_under_test;
-kw_status kw_backend_check_device(int32_t device, char* reason, size_t bytes);
-kw_status kw_backend_set_num_threads(uint32_t threads);
-const char* kw_backend_last_error(void);
 }
 
 namespace {
 
-void require(bool condition, const char* what) {
-  if (condition) return;
-  fprintf(stderr, "%s: %s\n", what, kw_backend_last_error());
-  _exit(1);
-}
+void require(bool condition, const char* what) { ::require(condition, "attention", what); }
 
 // An array of exactly `count` numbers between -1 and 1; several threads make theirs.
 struct Array {
@@ -84,19 +72,7 @@ kw_attention_problem problem_for(const Case& c) {
 
 kw_status status_of(const kw_kernel* kernel, kw_attention_problem p, const kw_attention_args& args) {
   p.base.op = kernel->op;
-  char reason[256] = "";
-  uint64_t bytes = 0;
-  void *workspace = nullptr, *plan = nullptr;
-  require(kernel->supports(kernel, &p.base, reason, sizeof reason) == KW_OK, kernel->name);
-  require(kernel->workspace_size(kernel, &p.base, &bytes) == KW_OK, kernel->name);
-  require(posix_memalign(&workspace, 256, bytes + 1) == 0 && posix_memalign(&plan, 64, kernel->plan_bytes) == 0,
-          "memory");
-  require(kernel->plan(kernel, &p.base, plan) == KW_OK, kernel->name);
-  const kw_cpu_launch where = {{sizeof where, 0, nullptr, workspace, bytes}, &kernelwright::process_threads()};
-  const kw_status status = kernel->launch(kernel, plan, &where.base, &args);
-  free(workspace);
-  free(plan);
-  return status;
+  return launched(*kernel, &p.base, &args);
 }
 
 void launch(const kw_kernel* kernel, const kw_attention_problem& p, const kw_attention_args& args) {
@@ -353,19 +329,4 @@ void* check_all(void*) {
 
 }  // namespace
 
-int main() {
-  char reason[256] = "";
-  if (kw_backend_check_device(0, reason, sizeof reason) != KW_OK) {
-    printf("skipped: %s\n", reason);
-    return 0;
-  }
-  for (uint32_t threads = 1; threads <= 3; threads += 2) {
-    kw_backend_set_num_threads(threads);
-    check_all(nullptr);
-    pthread_t others[2];
-    for (pthread_t& other : others) pthread_create(&other, nullptr, check_all, nullptr);
-    for (pthread_t& other : others) pthread_join(other, nullptr);
-  }
-  printf("attention: ok\n");
-  return 0;
-}
+int main() { return run("attention", check_all); }

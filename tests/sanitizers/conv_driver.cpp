@@ -1,27 +1,13 @@
 // Launches CPU kernels of convolution on operands that end exactly at the end of their allocation, from one and from
 // several threads, and compares small integers with sums in double.
-#include <pthread.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
-
+#include "driver.hpp"
 #include "kernelwright/convolution/checks.h"
-#include "kernelwright/dispatcher/threads/thread_pool.hpp"
 
 extern "C" {
 extern const kw_kernel* const kernels_under_test[];
-kw_status kw_backend_check_device(int32_t device, char* reason, size_t bytes);
-kw_status kw_backend_set_num_threads(uint32_t threads);
 }
 
 namespace {
-
-void require(bool condition, const char* kernel, const char* what) {
-  if (condition) return;
-  fprintf(stderr, "%s: %s\n", kernel, what);
-  _exit(1);
-}
 
 // An array of exactly `count` small integers; several threads make theirs.
 struct Array {
@@ -135,15 +121,8 @@ void check(const kw_kernel& kernel, const Case& one) {
     if (out == &x) expected[i] += static_cast<double>(y.at[o]) * w.at[j];
     if (out == &w) expected[j] += static_cast<double>(x.at[i]) * y.at[o];
   });
-  uint64_t bytes = 0;
-  void *workspace = nullptr, *plan = nullptr;
-  require(kernel.workspace_size(&kernel, &p.base, &bytes) == KW_OK, kernel.name, "workspace_size");
-  require(posix_memalign(&workspace, 256, bytes) == 0 && posix_memalign(&plan, 64, kernel.plan_bytes) == 0, kernel.name,
-          "memory");
-  require(kernel.plan(&kernel, &p.base, plan) == KW_OK, kernel.name, "plan");
-  const kw_cpu_launch launch = {{sizeof launch, 0, nullptr, workspace, bytes}, &kernelwright::process_threads()};
   const kw_conv_args args = {sizeof args, 0, a->at, b->at, out->at, bias.at, residual.at};
-  require(kernel.launch(&kernel, plan, &launch.base, &args) == KW_OK, kernel.name, "launch");
+  require(launched(kernel, &p.base, &args) == KW_OK, kernel.name, "launch");
   for (int64_t i = 0; i < out->count; ++i) {
     double value = expected[i];
     if (p.bias != 0) value += bias.at[i % p.k];
@@ -152,8 +131,6 @@ void check(const kw_kernel& kernel, const Case& one) {
     require(static_cast<double>(out->at[i]) == value, kernel.name, "wrong result");
   }
   free(expected);
-  free(workspace);
-  free(plan);
 }
 
 void* check_all(void*) {
@@ -165,19 +142,4 @@ void* check_all(void*) {
 
 }  // namespace
 
-int main() {
-  char reason[256] = "";
-  if (kw_backend_check_device(0, reason, sizeof reason) != KW_OK) {
-    printf("skipped: %s\n", reason);
-    return 0;
-  }
-  for (uint32_t threads = 1; threads <= 3; threads += 2) {
-    kw_backend_set_num_threads(threads);
-    check_all(nullptr);
-    pthread_t others[2];
-    for (pthread_t& other : others) pthread_create(&other, nullptr, check_all, nullptr);
-    for (pthread_t& other : others) pthread_join(other, nullptr);
-  }
-  printf("convolution: ok\n");
-  return 0;
-}
+int main() { return run("convolution", check_all); }

@@ -1,29 +1,16 @@
 // Launches CPU kernels on operands that end exactly at the end of their allocation, from one and from several threads.
 //
 // Ones times ones is exact in every dtype here, so each result is known: m x n times K (below 256).
-#include <pthread.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/wait.h>
-#include <unistd.h>
 
-#include "kernelwright/dispatcher/threads/thread_pool.hpp"
+#include "driver.hpp"
 #include "kernelwright/gemm.h"
 
 extern "C" {
 extern const kw_kernel* const kernels_under_test[];
-kw_status kw_backend_check_device(int32_t device, char* reason, size_t bytes);
-kw_status kw_backend_set_num_threads(uint32_t threads);
 }
 
 namespace {
-
-void require(bool condition, const char* kernel, const char* what) {
-  if (condition) return;
-  fprintf(stderr, "%s: %s\n", kernel, what);
-  _exit(1);
-}
 
 struct format {
   size_t bytes;
@@ -152,7 +139,7 @@ void* planned(const kw_kernel* kernel, const kw_problem* problem, char* plan, ui
   return *bytes == 0 ? nullptr : aligned_alloc(256, *bytes);  // sizes are multiples of 256
 }
 
-void run(const kw_kernel* kernel, int64_t m, int64_t n, int64_t k, int64_t pad, double beta) {
+void run_one(const kw_kernel* kernel, int64_t m, int64_t n, int64_t k, int64_t pad, double beta) {
   const kw_gemm_problem p = problem_for(*static_cast<const kw_gemm_traits*>(kernel->traits), m, n, k, pad, beta);
   alignas(64) char plan[1024];
   const operands o = make_operands(kernel, p);
@@ -222,14 +209,14 @@ void run_all(const kw_kernel* kernel) {
                               {14, 32, 32},   {1, 200, 9}, {90, 1, 33}, {29, 97, 65}, {61, 99, 17},
                               {150, 201, 97}, {2, 70, 40}, {70, 3, 40}, {4, 41, 130}, {37, 4, 66}};
   for (const auto& size : sizes) {
-    (kernel->op == KW_OP_GROUPED_GEMM ? run_groups : run)(kernel, size[0], size[1], size[2], 0, 0);
-    (kernel->op == KW_OP_GROUPED_GEMM ? run_groups : run)(kernel, size[0], size[1], size[2], 3, 2);
+    (kernel->op == KW_OP_GROUPED_GEMM ? run_groups : run_one)(kernel, size[0], size[1], size[2], 0, 0);
+    (kernel->op == KW_OP_GROUPED_GEMM ? run_groups : run_one)(kernel, size[0], size[1], size[2], 3, 2);
   }
 }
 
 void* run_in_thread(void* kernel) {
   const kw_kernel* const k = static_cast<const kw_kernel*>(kernel);
-  for (int i = 0; i < 3; ++i) (k->op == KW_OP_GROUPED_GEMM ? run_groups : run)(k, 150, 201, 97, 1, 1);
+  for (int i = 0; i < 3; ++i) (k->op == KW_OP_GROUPED_GEMM ? run_groups : run_one)(k, 150, 201, 97, 1, 1);
   return nullptr;
 }
 

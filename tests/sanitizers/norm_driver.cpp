@@ -1,27 +1,13 @@
 // Launches CPU kernels of norms on operands that end exactly at the end of their allocation, from one and from several
 // threads. Rows are the same numbers again and again, so results of rows are equal, and known where all are 1.
-#include <pthread.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
-
-#include "kernelwright/dispatcher/threads/thread_pool.hpp"
+#include "driver.hpp"
 #include "kernelwright/norm/operands.h"
 
 extern "C" {
 extern const kw_kernel* const kernels_under_test[];
-kw_status kw_backend_check_device(int32_t device, char* reason, size_t bytes);
-kw_status kw_backend_set_num_threads(uint32_t threads);
 }
 
 namespace {
-
-void require(bool condition, const char* kernel, const char* what) {
-  if (condition) return;
-  fprintf(stderr, "%s: %s\n", kernel, what);
-  _exit(1);
-}
 
 // Rows of exactly as many bytes as they need; elements are 1 and -1 in turns, or are poisoned.
 struct Rows {
@@ -66,26 +52,17 @@ void check(const kw_kernel& kernel, const Case& one) {
   p.stride_x = p.stride_y = stride;
   p.stride_residual = one.residual ? stride : 0, p.stride_sum = sum ? stride : 0, p.stride_dy = backward ? stride : 0;
   p.epsilon = 1e-5;
-  char reason[256] = "";
-  require(kernel.supports(&kernel, &p.base, reason, sizeof reason) == KW_OK, kernel.name, reason);
   const auto rows = [&](uint32_t dtype, bool poisoned) { return Rows(p.rows, p.columns, stride, dtype, poisoned); };
   const auto vector = [&](bool poisoned) { return Rows(1, p.columns, p.columns, p.dtype_w, poisoned); };
   const Rows x = rows(p.dtype_x, false), residual = rows(p.dtype_x, false), dy = rows(p.dtype_x, false);
   const Rows y = rows(p.dtype_y, true), total = rows(p.dtype_x, true), scales(1, p.rows, p.rows, KW_FP32, true);
   const Rows weight = vector(false), bias = vector(false), dweight = vector(true), dbias = vector(true);
-  uint64_t bytes = 0;
-  void *workspace = nullptr, *plan = nullptr;
-  require(kernel.workspace_size(&kernel, &p.base, &bytes) == KW_OK, kernel.name, "workspace_size");
-  require(posix_memalign(&workspace, 256, bytes) == 0 && posix_memalign(&plan, 64, kernel.plan_bytes) == 0, kernel.name,
-          "memory");
-  require(kernel.plan(&kernel, &p.base, plan) == KW_OK, kernel.name, "plan");
-  const kw_cpu_launch launch = {{sizeof launch, 0, nullptr, workspace, bytes}, &kernelwright::process_threads()};
   kw_norm_args args = {};
   args.struct_size = sizeof args;
   args.x = x.at, args.residual = residual.at, args.dy = dy.at, args.y = y.at, args.sum = total.at;
   args.weight = weight.at, args.bias = bias.at, args.dweight = dweight.at, args.dbias = dbias.at;
   args.scales = reinterpret_cast<float*>(scales.at);
-  require(kernel.launch(&kernel, plan, &launch.base, &args) == KW_OK, kernel.name, "launch");
+  require(launched(kernel, &p.base, &args) == KW_OK, kernel.name, "launch");
   const int64_t item = kw_dtype_bytes(p.dtype_y), row_bytes = p.columns * item;
   for (int64_t row = 0; row < p.rows; ++row) {
     const unsigned char* const at = y.at + row * stride * item;
@@ -99,8 +76,6 @@ void check(const kw_kernel& kernel, const Case& one) {
     memcpy(&first, y.at, sizeof first);
     require(first > 0.999f && first < 1.001f, kernel.name, "wrong result");
   }
-  free(workspace);
-  free(plan);
 }
 
 void* check_all(void*) {
@@ -112,19 +87,4 @@ void* check_all(void*) {
 
 }  // namespace
 
-int main() {
-  char reason[256] = "";
-  if (kw_backend_check_device(0, reason, sizeof reason) != KW_OK) {
-    printf("skipped: %s\n", reason);
-    return 0;
-  }
-  for (uint32_t threads = 1; threads <= 3; threads += 2) {
-    kw_backend_set_num_threads(threads);
-    check_all(nullptr);
-    pthread_t others[2];
-    for (pthread_t& other : others) pthread_create(&other, nullptr, check_all, nullptr);
-    for (pthread_t& other : others) pthread_join(other, nullptr);
-  }
-  printf("norms: ok\n");
-  return 0;
-}
+int main() { return run("norms", check_all); }

@@ -301,3 +301,22 @@ def test_importing_loads_no_native_code_and_no_array_library() -> None:
     code += "from kernelwright.dispatch.core import native; assert native._loaded is None\n"
     code += "assert not {'torch', 'cupy', 'jax', 'ml_dtypes'} & set(sys.modules)"
     subprocess.run([sys.executable, "-c", code], check=True, env={"PYTHONPATH": ":".join(sys.path)}, timeout=60)
+
+
+def test_arrays_are_explained_as_they_are_multiplied(dispatcher: Dispatcher) -> None:
+    a, b, bias = random(5, 7), random(7, 3), random(3)
+    explained = dispatcher.explain(a, b)
+    assert explained.problem == dispatcher.plan_gemm(a, b).problem == dispatcher.gemm_problem(a, b)
+    assert explained.chosen is not None
+    fused = dispatcher.explain(a, b, bias=bias, activation="gelu")
+    assert fused.problem == dispatcher.gemm_problem(a, b, ds=[bias], activation="gelu")
+    assert (fused.problem.num_d, fused.problem.activation, fused.chosen) == (1, "gelu", None)
+    with pytest.raises(ProblemError, match="d_op is 'multiply'; allowed with a bias, which is added: 'add'"):
+        dispatcher.gemm(a, b, bias=bias, d_op="multiply")
+    with pytest.raises(TypeError):
+        dispatcher.explain(dispatcher.gemm_problem(a, b), layout="rrr")  # type: ignore[call-overload]
+
+
+def test_words_of_calls_are_types(dispatcher: Dispatcher) -> None:
+    with pytest.raises(ProblemError, match="activation is 'gelo'; allowed: none, relu, gelu"):
+        dispatcher.gemm(random(5, 7), random(7, 3), activation="gelo")  # type: ignore[arg-type]

@@ -219,7 +219,7 @@ def test_sources_are_rendered_by_templates_alone() -> None:
     [
         ("// why\nint a;\n", "int a;\n"),
         ("  /* why */\nint a;\n", "int a;\n"),
-        ("int a;  // why, in \"words\"\n", "int a;\n"),
+        ('int a;  // why, in "words"\n', "int a;\n"),
         ("int a; /* why */\nint b;\n", "int a;\nint b;\n"),
         ("#ifndef X  // why\n", "#ifndef X\n"),
         ("}  // namespace\n}  // namespace a\n", "}\n}\n"),

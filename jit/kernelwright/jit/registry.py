@@ -128,10 +128,10 @@ class Registry:
         """A library of all kernels, out of the cache or compiled: at most ``max_workers`` commands at once.
 
         The longest road to the end starts first; as many commands run at once as fit into ``memory_mb`` (unless given:
-        what is free now), those of other builds with the same cache included. ``progress``: False shows
-        none on stderr; where that is no terminal, None shows a line a second, True one for each command. A command that failed before fails again at once until
-        something that it reads changes, or with ``retry_failed``. One that takes longer than ``timeout_s`` seconds is
-        ended with all that it started.
+        what is free now), those of other builds with the same cache included. ``progress``: False shows none on stderr;
+        where that is no terminal, None shows a line a second, True one for each command. A command that failed before
+        fails again at once until something that it reads changes, or with ``retry_failed``. One that takes longer than
+        ``timeout_s`` seconds is ended with all that it started.
 
         Raises SpecError for an empty registry, UntrustedCacheError, UnusableCacheError for a cache that is no folder or
         that is read-only and lacks a kernel, JitDisabledError, ToolchainError, BuildFailedError

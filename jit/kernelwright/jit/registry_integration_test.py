@@ -235,6 +235,8 @@ def test_a_dispatcher_compiles_what_its_libraries_lack(cache: Path, capsys: pyte
     assert len(said) == 1 and "serves GemmProblem(m=5, n=3, k=7" in said[0]
     assert "; compiling gemm_fp32_rrr" in said[0]
     assert [library.name for library in dispatcher.libraries] == ["jit", "more"]
+    many, others = np.ones((2, 3, 5, 7), np.float32), np.ones((2, 3, 7, 4), np.float32)
+    assert (dispatcher.gemm(many, others) == many @ others).all()
     assert (dispatcher.gemm(a, b) == a @ b).all()
     with pytest.raises(NoKernelError) as refused:
         dispatcher.plan(GemmProblem(m=5, n=3, k=7, dtype_a="fp8", dtype_b="fp8", dtype_c="fp8", layout="rrr"))

@@ -38,27 +38,28 @@ def results(arch: str) -> tuple[str, ...]:
     return ("int8", "fp8") if load(arch).flops_per_clock_per_cu.get("fp8") else ("int8",)
 
 
-def specs(arch: str) -> Iterator[dict[str, Any]]:
-    """Every kind, direction and pair of types, each shared among threads in another way."""
-    shapes, number = tiles(arch), 0
-    for kind in ("rms", "layer"):
-        for dtype in DTYPES:
-            for result in (dtype, *results(arch)):
-                yield {"op": "norm", "kind": kind, "dtype": dtype, "dtype_y": result, **shapes[number % 3]}
-                number += 1
+def specs(arch: str, kind: str) -> Iterator[dict[str, Any]]:
+    """Every direction and pair of types of a kind, each shared among threads in another way."""
+    shapes, number = tiles(arch), 0 if kind == "rms" else 1
+    for dtype in DTYPES:
+        for result in (dtype, *results(arch)):
+            yield {"op": "norm", "kind": kind, "dtype": dtype, "dtype_y": result, **shapes[number % 3]}
             number += 1
-            yield {"op": "norm", "kind": kind, "direction": "backward", "dtype": dtype, **shapes[number % 3]}
+        number += 1
+        yield {"op": "norm", "kind": kind, "direction": "backward", "dtype": dtype, **shapes[number % 3]}
 
 
 @cache
-def library(arch: str) -> KernelLibrary:
+def library(arch: str, kind: str) -> KernelLibrary:
     """The library of :func:`specs` for an architecture."""
     trees = os.environ.get("KERNELWRIGHT_TREES")
     assert trees, "KERNELWRIGHT_TREES names no file of toolchain folders"
     folder = Path(os.environ.get("KERNELWRIGHT_CACHE") or _own_folder().name)
     executor = LocalExecutor(read_tree_roots(Path(trees)), folder / "cache", memory_mb=1 << 20)
-    selections = select("specs", [*specs(arch)], [arch], load_archs())
-    (manifest,) = build_libraries("norm", selections, DEFAULT_TOOLCHAINS, executor, Path(_own_folder().name) / arch)
+    selections = select("specs", [*specs(arch, kind)], [arch], load_archs())
+    (manifest,) = build_libraries(
+        "norm", selections, DEFAULT_TOOLCHAINS, executor, Path(_own_folder().name) / f"{arch}_{kind}"
+    )
     return KernelLibrary.load(manifest.parent)
 
 

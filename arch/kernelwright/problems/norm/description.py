@@ -31,8 +31,9 @@ class Problem:
                  h = (s - mean(s)) / sqrt(mean((s - mean(s))^2) + epsilon), of RMS norm with 0 for mean(s)
                  y = h * weight + bias
 
-      quantised: scale = max |y| / 127 of int8, max |y| / 448 of fp8 (e4m3; 240 where its format is FNUZ), one for each row;
-                 y / scale is rounded to nearest even. A row of zeros has scale 0. A row with a number that is not finite has scale NaN.
+      quantised: scale = max |y| / 127 of int8, max |y| / 448 of fp8 (e4m3; 240 where its format is FNUZ), one for each
+                 row; y / scale is rounded to nearest even. A row of zeros has scale 0. A row with a number that is not
+                 finite has scale NaN.
 
       backward:  g = dy * weight, r = 1 / sqrt(mean(...) + epsilon) as above, of s
                  dx = r * (g - mean(g) - h * mean(g * h)) + dsum, of RMS norm without mean(g)

@@ -56,7 +56,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if _COMPLETE in os.environ:  # the shell evaluates what is printed
             return 0
         if given in ([], ["-h"], ["--help"]):
-            print(_HELP.format(missing=error.name, others=textwrap.fill(", ".join(OTHERS), 110, subsequent_indent="    ")))
+            print(
+                _HELP.format(missing=error.name, others=textwrap.fill(", ".join(OTHERS), 110, subsequent_indent="    "))
+            )
             return 0
         word = next((word for word in given if not word.startswith("-")), "")
         if word and word not in OTHERS:

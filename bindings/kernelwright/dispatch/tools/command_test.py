@@ -34,7 +34,10 @@ def test_a_plain_install_helps(
     assert command.main(["kernels"]) == 2
     assert "this command needs the package" in capsys.readouterr().err
     assert command.main(["kernel"]) == 2
-    assert capsys.readouterr().err == "error: no such command 'kernel' (did you mean 'kernels'?); see kernelwright --help\n"
+    assert (
+        capsys.readouterr().err
+        == "error: no such command 'kernel' (did you mean 'kernels'?); see kernelwright --help\n"
+    )
 
 
 def test_commands_are_known_without_the_generator() -> None:

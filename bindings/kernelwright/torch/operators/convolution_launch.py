@@ -112,7 +112,7 @@ def forward(
         bias = inputs.copied("bias", bias, "kernels read its values side by side")
     in_use.conv_forward(
         _innermost(x), _innermost(w), _innermost(out), bias=bias, residual=_innermost(residual),
-        activation=activation, **_options(window),
+        activation=activation, **_options(window),  # type: ignore[arg-type]
     )  # fmt: skip
     return out
 

@@ -174,7 +174,7 @@ def _run(
     a, b = gemm_shapes.addressable("a", plain(a)), gemm_shapes.addressable("b", plain(b))
     ds = ds and [gemm_shapes.addressable(f"ds[{number}]", plain(d), row_major=True) for number, d in enumerate(ds)]
     out = a.new_empty(shape, dtype=_dtype(a, out_dtype))
-    return in_use.gemm(a, b, out=out, ds=ds, d_op=d_op, activation=activation, alpha=alpha)
+    return in_use.gemm(a, b, out=out, ds=ds, d_op=d_op, activation=activation, alpha=alpha)  # type: ignore[arg-type]
 
 
 def _fake(

@@ -281,7 +281,9 @@ def test_commands_of_other_parts_are_listed_and_get_their_arguments(
     listed = capsys.readouterr().out
     assert all(f"\n  {name} " in listed for name in ("jit", "tile-engine", "coverage"))
     given: list[list[str]] = []
-    monkeypatch.setattr(cli_parts, "part", lambda module, extra: SimpleNamespace(main=lambda words: given.append(words)))
+    monkeypatch.setattr(
+        cli_parts, "part", lambda module, extra: SimpleNamespace(main=lambda words: given.append(words))
+    )
     for words in (["tile-engine", "bench", "--help"], ["coverage", "--json", "x"]):
         main(words)
     assert given == [["bench", "--help"], ["coverage", "--json", "x"]]

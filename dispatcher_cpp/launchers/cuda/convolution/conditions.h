@@ -74,7 +74,7 @@ static inline kw_status kw_cuda_conv_memory(const kw_conv_problem* p, char* reas
   return kw_cuda_conv_reads("dy", p->stride_y, p, outputs, reason, bytes);
 }
 
-/* Of depthwise forward and backward data, or a few more: see conv_direct.c. */
+/* Of depthwise forward and backward data, or a few more: see depthwise.cpp. */
 static inline int64_t kw_cuda_conv_workgroups(const kw_conv_problem* p) {
   const bool data = p->base.op == KW_OP_CONV_BACKWARD_DATA;
   const int64_t across = kw_parts(data ? kw_add(p->extent[2], 1) : kw_conv_out(p, 2), kw_mul(2, KW_CUDA_CONV_STRIP));

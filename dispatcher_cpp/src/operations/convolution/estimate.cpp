@@ -12,7 +12,7 @@ namespace {
 
 double real(int64_t value) { return static_cast<double>(value); }
 
-// As launchers/cuda/convolution/conv_fold.c folds: not what a kernel cannot count in 31 bits.
+// As launchers/cuda/convolution/folding.cpp folds: not what a kernel cannot count in 31 bits.
 int64_t fold_pitch(const kw_conv_problem& p) {
   if (!kw_fits_int16(p.stride[2]) || !kw_fits_int16(p.filter[2]) || !kw_fits_int32(p.pad_left[2])) return 0;
   return kw_conv_fold_pitch(&p);

@@ -3,6 +3,7 @@ from __future__ import annotations
 import logging
 
 import pytest
+
 from kernelwright.pants.engine import progress
 from kernelwright.pants.engine.progress import Progress
 

@@ -32,7 +32,11 @@ def test_without_its_extra_the_program_says_what_to_install(
     monkeypatch.setitem(sys.modules, "kernelwright.simulator.tools.cli", None)
     assert __main__.main() == 2
     said = capsys.readouterr().err
-    assert said.startswith("error: ") and said.endswith("pip install 'kernelwright[simulator]'\n") and "\n" not in said[:-1]
+    assert (
+        said.startswith("error: ")
+        and said.endswith("pip install 'kernelwright[simulator]'\n")
+        and "\n" not in said[:-1]
+    )
 
 
 def test_coverage_says_what_is_missing(library: Path, capsys: pytest.CaptureFixture[str]) -> None:

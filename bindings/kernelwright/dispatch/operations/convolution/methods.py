@@ -7,6 +7,7 @@ from typing import Any
 
 from kernelwright.dispatch.core.native_dispatcher import Methods
 from kernelwright.dispatch.operations.convolution.calls import ConvCalls, ConvOptions, Padding
+from kernelwright.problems.literals import Activation
 
 
 class ConvMethods(Methods):
@@ -30,7 +31,7 @@ class ConvMethods(Methods):
         groups: int = 1,
         bias: Any = None,
         residual: Any = None,
-        activation: str = "none",
+        activation: Activation = "none",
         alpha: float = 1.0,
         beta: float = 0.0,
         layout: str | None = None,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from functools import partial
 from typing import Any
 
@@ -12,7 +13,7 @@ from kernelwright.dispatch.arrays.guards import metadata_key
 from kernelwright.dispatch.arrays.streams import launch_stream
 from kernelwright.dispatch.arrays.view import is_torch
 from kernelwright.dispatch.core.cache import Cache
-from kernelwright.dispatch.core.errors import ArrayError, NoKernelError
+from kernelwright.dispatch.core.errors import ArrayError, NoKernelError, ProblemError
 from kernelwright.dispatch.core.native_dispatcher import NativeDispatcher
 from kernelwright.dispatch.core.plan import Checked
 from kernelwright.dispatch.operations.gemm.from_arrays import GemmOperands, read_operands
@@ -110,6 +111,22 @@ class GemmCalls:
         given = self._read(a, b, c, out, ds, beta, None)
         return self._plan_for(given, Epilogue(alpha, beta, d_op, activation), layout, split_k)
 
+    def problem(
+        self, a: Any, b: Any, c: Any, out: Any, ds: Sequence[Any], d_op: str, activation: str, alpha: float,
+        beta: float, layout: str | None, split_k: int,
+    ) -> GemmProblem:  # fmt: skip
+        """What :meth:`gemm` would plan with these arrays: the first reading that is served, else the first."""
+        alpha, beta, ds = real("alpha", alpha), real("beta", beta), _listed(ds)
+        given = self._read(a, b, c, out, ds, beta, None)
+        posed = [
+            GemmProblem(**fields) for fields in given.readings(Epilogue(alpha, beta, d_op, activation), layout, split_k)
+        ]
+        for problem in posed:
+            with suppress(NoKernelError):
+                self._core.plan_reading(problem)
+                return problem
+        return posed[0]
+
     def _read(
         self, a: Any, b: Any, c: Any, out: Any, ds: Sequence[Any], beta: float, stream: int | None
     ) -> GemmOperands:
@@ -164,3 +181,10 @@ def _copy(target: Any, source: Any) -> None:
             target[...] = source
     else:
         target[...] = source
+
+
+def with_bias(bias: Any, ds: Sequence[Any], d_op: str) -> tuple[Any, ...]:
+    """D tensors with a bias in front of them. ProblemError where D tensors are multiplied."""
+    if d_op != "add":
+        raise ProblemError(f"d_op is {d_op!r}; allowed with a bias, which is added: 'add'")
+    return (bias, *_listed(ds))

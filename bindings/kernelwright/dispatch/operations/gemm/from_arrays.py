@@ -17,7 +17,7 @@ from kernelwright.problems.shared import RESULT
 
 @dataclass(slots=True)
 class GemmOperands:
-    """Operands whose shapes agree. ``batch`` is None where all have two dimensions."""
+    """Operands whose shapes agree. ``batch`` is None where all have two dimensions, else the product of ``batches``."""
 
     a: Operand
     b: Operand
@@ -29,11 +29,12 @@ class GemmOperands:
     k: int
     batch: int | None
     dtype_c: str
+    batches: tuple[int, ...]
 
     @property
     def shape(self) -> tuple[int, ...]:
         """Shape of the result."""
-        return (self.m, self.n) if self.batch is None else (self.batch, self.m, self.n)
+        return (*self.batches, self.m, self.n)
 
     @property
     def views(self) -> tuple[Operand | None, ...]:
@@ -141,7 +142,10 @@ def read_operands(
     _check_devices(views)
     _check_beta(beta, "c" in views)
     check_aliasing(views)
-    return GemmOperands(views["a"], views["b"], views.get("c"), views.get("out"), ds_views, m, n, k, batch, dtype_c)
+    batches = _batches(views, batch)
+    return GemmOperands(
+        views["a"], views["b"], views.get("c"), views.get("out"), ds_views, m, n, k, batch, dtype_c, batches
+    )
 
 
 def fields_of_arrays(
@@ -153,7 +157,7 @@ def fields_of_arrays(
 
 
 def _batch(views: dict[str, Operand]) -> int | None:
-    """How many products there are; None without an array of three dimensions."""
+    """How many products there are; None where all arrays have two dimensions."""
     given = {name: view.batch for name, view in views.items() if view.batch is not None}
     if not given:
         return None
@@ -164,7 +168,9 @@ def _batch(views: dict[str, Operand]) -> int | None:
         raise ArrayError(f"batches are {listed}; they must be equal, or 1 for a or b that all share")
     for name in ("c", "out"):
         if name in views and views[name].batch is None:
-            raise ArrayError(f"{name} has two dimensions; allowed for a batch: {batch} matrices in an array of three")
+            raise ArrayError(
+                f"{name} has two dimensions; allowed for a batch: {batch} matrices in one of three or more"
+            )
     for name, view in views.items():
         if view.batch is not None and view.batch > 1 and view.batch_stride < 0:
             raise ArrayError(f"{name} has a negative batch stride; pass a copy")
@@ -172,6 +178,18 @@ def _batch(views: dict[str, Operand]) -> int | None:
     if out is not None and batch > 1 and out.batch_stride == 0 and 0 not in out.shape:
         raise ArrayError("out is broadcast over its batch, so results would overlap; pass a whole array")
     return batch
+
+
+def _batches(views: dict[str, Operand], batch: int | None) -> tuple[int, ...]:
+    """The extents of the batch, which all operands share but those of one matrix. ArrayError if they differ."""
+    if batch is None:
+        return ()
+    given = {name: view.batches for name, view in views.items() if view.batch == batch}
+    found = given.get("out", given.get("c", max(given.values(), key=len, default=())))
+    if any(batches != found for batches in given.values()) and batch != 1:
+        listed = ", ".join(f"{name} of {batches}" for name, batches in given.items())
+        raise ArrayError(f"batches are {listed}; they must be equal, or 1 for a or b that all share")
+    return found
 
 
 def _sizes(views: dict[str, Operand]) -> tuple[int, int, int]:

@@ -122,3 +122,22 @@ def test_layouts_agree_with_brute_force() -> None:
         if not found and distinct and min(strides) >= 0:
             # A legal matrix is only refused when neither direction is contiguous or lines interleave.
             assert strides[0] < shape[1] or strides[1] != 1 or shape[1] == 1
+
+
+def test_a_batch_may_have_any_number_of_dimensions() -> None:
+    found = read_operands(f32(2, 3, 4, 6), f32(2, 3, 6, 5), None, None, beta=0.0)
+    assert (found.batch, found.batches, found.shape) == (6, (2, 3), (2, 3, 4, 5))
+    (fields,) = found.readings(Epilogue(), None)
+    assert [fields[name] for name in ("batch", "stride_a", "stride_b", "stride_c")] == [6, 24, 30, 20]
+    shared = read_operands(f32(2, 1, 3, 4, 6), f32(6, 5), None, None, beta=0.0)
+    assert shared.shape == (2, 1, 3, 4, 5)
+    of_one = read_operands(f32(2, 3, 4, 6), f32(1, 1, 6, 5), None, None, beta=0.0)
+    assert of_one.shape == (2, 3, 4, 5) and of_one.readings(Epilogue(), None)[0]["stride_b"] == 0
+    assert read_operands(f32(2, 0, 4, 6), f32(6, 5), None, None, beta=0.0).shape == (2, 0, 4, 5)
+    assert read_operands(f32(1, 1, 4, 6), f32(6, 5), None, None, beta=0.0).shape == (1, 1, 4, 5)
+    every_second = f32(4, 6, 4, 6)[:, ::2]
+    assert operand(every_second).batch_stride == 48 and operand(every_second).batch == 12
+    with pytest.raises(ArrayError, match=r"batches are a of \(2, 3\), b of \(3, 2\); they must be equal"):
+        read_operands(f32(2, 3, 4, 6), f32(3, 2, 6, 5), None, None, beta=0.0)
+    with pytest.raises(ArrayError, match="one distance between neighbours: pass a copy"):
+        read_operands(f32(2, 4, 4, 6)[:, :3], f32(6, 5), None, None, beta=0.0)

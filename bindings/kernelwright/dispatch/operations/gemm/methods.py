@@ -6,11 +6,13 @@ from collections.abc import Sequence
 from typing import Any
 
 from kernelwright.dispatch.core.native_dispatcher import Methods
-from kernelwright.dispatch.operations.gemm.calls import GemmCalls
+from kernelwright.dispatch.operations.gemm.calls import GemmCalls, with_bias
 from kernelwright.dispatch.operations.gemm.grouped_calls import GroupedGemmCalls
 from kernelwright.dispatch.operations.gemm.operand import ShuffledB
 from kernelwright.dispatch.operations.gemm.plan import GroupedPlan, Plan
 from kernelwright.problems.gemm.grouped_problem import GroupedGemmProblem
+from kernelwright.problems.gemm.problem import GemmProblem
+from kernelwright.problems.literals import Activation, DOp
 
 
 class GemmMethods(Methods):
@@ -32,8 +34,9 @@ class GemmMethods(Methods):
         out: Any = None,
         *,
         ds: Sequence[Any] = (),
-        d_op: str = "add",
-        activation: str = "none",
+        bias: Any = None,
+        d_op: DOp = "add",
+        activation: Activation = "none",
         alpha: float = 1.0,
         beta: float = 0.0,
         layout: str | None = None,
@@ -42,15 +45,17 @@ class GemmMethods(Methods):
     ) -> Any:
         """activation((alpha * a @ b + beta * c) op ds[0] op ds[1] …), without a copy of any operand.
 
-        Strides decide the layouts: a transposed view is a column-major matrix. Arrays of three dimensions hold a batch
-        of matrices; an ``a`` or ``b`` of two dimensions, or of a batch of 1, is shared by all products. Sums of int8
-        products are int32 and wrap around, as NumPy's do, which takes a ``k`` above 131,071.
+        Strides decide the layouts: a transposed view is a column-major matrix. Arrays of more dimensions hold a batch
+        of matrices, whose extents all of them share; an ``a`` or ``b`` of two dimensions, or of a batch of 1, is shared
+        by all products. Sums of int8 products are int32 and wrap around, as NumPy's do, which takes a ``k`` above
+        131,071.
 
         :param a: A (m, k).
         :param b: B (k, n), or the result of :meth:`shuffle_b`.
         :param c: C (m, n), needed when ``beta`` is not 0.
         :param out: the result (m, n), allocated when not given.
         :param ds: up to four D tensors of the result's dtype, (m, n), or (n,) or (1, n) for one row for all.
+        :param bias: n values for every row, as the first of ``ds``, which are then added.
         :param d_op: how they are combined with the product, ``"add"`` or ``"multiply"``.
         :param activation: an activation of :class:`GemmProblem`.
         :param alpha: at 0, CPU kernels read neither ``a`` nor ``b``, as BLAS does, so that a NaN there does not reach
@@ -69,6 +74,8 @@ class GemmMethods(Methods):
         :raises NoKernelError: if no kernel serves the problem.
         :raises LaunchError: if the kernel or its runtime fails.
         """
+        if bias is not None:
+            ds = with_bias(bias, ds, d_op)
         return self._gemm.gemm(a, b, c, out, ds, d_op, activation, alpha, beta, layout, split_k, stream)
 
     def plan_gemm(
@@ -79,8 +86,9 @@ class GemmMethods(Methods):
         out: Any = None,
         *,
         ds: Sequence[Any] = (),
-        d_op: str = "add",
-        activation: str = "none",
+        bias: Any = None,
+        d_op: DOp = "add",
+        activation: Activation = "none",
         alpha: float = 1.0,
         beta: float = 0.0,
         layout: str | None = None,
@@ -92,7 +100,33 @@ class GemmMethods(Methods):
         Parameters and errors are those of :meth:`gemm`. ``plan_gemm(a, b, out=d).bind(a, b, out=d)()`` owns its
         workspace, which a CUDA graph needs.
         """
+        if bias is not None:
+            ds = with_bias(bias, ds, d_op)
         return self._gemm.plan(a, b, c, out, ds, d_op, activation, alpha, beta, layout, split_k)
+
+    def gemm_problem(
+        self,
+        a: Any,
+        b: Any,
+        c: Any = None,
+        out: Any = None,
+        *,
+        ds: Sequence[Any] = (),
+        bias: Any = None,
+        d_op: DOp = "add",
+        activation: Activation = "none",
+        alpha: float = 1.0,
+        beta: float = 0.0,
+        layout: str | None = None,
+        split_k: int = 0,
+    ) -> GemmProblem:
+        """The problem that :meth:`gemm` plans with these arrays; the first of several readings where none is served.
+
+        Parameters and errors are those of :meth:`gemm`.
+        """
+        if bias is not None:
+            ds = with_bias(bias, ds, d_op)
+        return self._gemm.problem(a, b, c, out, ds, d_op, activation, alpha, beta, layout, split_k)
 
     def grouped_gemm(
         self,

@@ -23,6 +23,7 @@ class Operand(NamedTuple):
     :ivar family: the array library, such as ``numpy`` or ``torch``.
     :ivar owner: keeps the memory alive.
     :ivar batch: number of matrices; None for an array of two dimensions.
+    :ivar batches: the extents in front of rows and columns, whose product ``batch`` is.
     :ivar batch_stride: elements from one matrix to the next.
     :ivar b_format: format of a shuffled B, else 0; shape and strides are then those of B before.
     """
@@ -39,6 +40,7 @@ class Operand(NamedTuple):
     batch: int | None = None
     batch_stride: int = 0
     b_format: int = 0
+    batches: tuple[int, ...] = ()
 
     @property
     def signature(self) -> tuple[object, ...]:
@@ -79,7 +81,7 @@ class ShuffledB(Prepared):
 def operand(array: Any, name: str = "array", stream: int | None = None) -> Operand:
     """View a NumPy array, torch tensor, or anything with DLPack or ``__cuda_array_interface__`` as a matrix or a batch.
 
-    :param array: an array of two dimensions, or of three for a batch of matrices, or a :class:`ShuffledB`.
+    :param array: an array of two dimensions, or of more for a batch of matrices, or a :class:`ShuffledB`.
     :param name: what errors call it.
     :param stream: the stream on which a DLPack producer is asked to make the data ready.
     :raises ArrayError: for another kind of object, another rank, or a dtype that no kernel has.
@@ -99,13 +101,33 @@ def d_operand(array: Any, name: str, stream: int | None = None) -> Operand:
 
 def _of_view(array_view: ArrayView, name: str) -> Operand:
     shape, strides = array_view.shape, array_view.strides
-    if len(shape) not in (2, 3):
-        raise ArrayError(f"{name} has shape {shape}; allowed: two dimensions, or three for a batch of matrices")
-    batch, batch_stride = (shape[0], strides[0]) if len(shape) == 3 else (None, 0)
+    if len(shape) < 2:
+        raise ArrayError(f"{name} has shape {shape}; allowed: two dimensions, or more for a batch of matrices")
+    batches = shape[:-2]
+    batch, batch_stride = (shape[0], strides[0]) if len(shape) == 3 else _one_batch(array_view, name)
     return Operand(
         array_view.pointer, (shape[-2], shape[-1]), (strides[-2], strides[-1]), array_view.dtype, array_view.fnuz,
-        array_view.device, array_view.family, array_view.owner, array_view.readonly, batch, batch_stride,
+        array_view.device, array_view.family, array_view.owner, array_view.readonly, batch, batch_stride, 0, batches,
     )  # fmt: skip
+
+
+def _one_batch(array_view: ArrayView, name: str) -> tuple[int | None, int]:
+    """The number of matrices of a batch of any rank, and the one distance between neighbours. ArrayError without it."""
+    batches = array_view.shape[:-2]
+    if not batches:
+        return None, 0
+    if 0 in batches:
+        return 0, 0
+    count, stride = 1, 0
+    for extent, distance in zip(reversed(batches), reversed(array_view.strides[:-2]), strict=True):
+        if extent == 1:
+            continue
+        if count > 1 and distance != stride * count:
+            whole = f"{name} has shape {array_view.shape} and strides {array_view.strides}"
+            raise ArrayError(f"{whole}; its matrices must have one distance between neighbours: pass a copy")
+        stride = stride if count > 1 else distance
+        count *= extent
+    return count, stride
 
 
 def allocator(

@@ -132,9 +132,13 @@ def test_products_are_right_or_refused(dispatcher: Dispatcher, data: st.DataObje
     m, n, k = (data.draw(st.integers(0, 4)) for _ in range(3))
     batch = data.draw(st.sampled_from([None, None, 1, 2, 3]))
     a, b = data.draw(matrices(m, k, batch)), data.draw(matrices(k, n, data.draw(st.sampled_from([None, batch]))))
-    d_op, activation, count = data.draw(
-        st.sampled_from([("add", "none", 0), ("add", "relu", 1), ("multiply", "none", 2), ("add", "gelu", 5)])
-    )
+    words: list[tuple[Any, Any, int]] = [
+        ("add", "none", 0),
+        ("add", "relu", 1),
+        ("multiply", "none", 2),
+        ("add", "gelu", 5),
+    ]
+    d_op, activation, count = data.draw(st.sampled_from(words))
     ds = [data.draw(matrices(data.draw(st.sampled_from([m, m, 1])), n, batch)) for _ in range(count)]
     out = data.draw(st.none() | matrices(m, n, batch))
     before = None if out is None else np.array(out)
@@ -149,7 +153,9 @@ def test_products_are_right_or_refused(dispatcher: Dispatcher, data: st.DataObje
     for d in ds:
         expected = expected * d if d_op == "multiply" else expected + d
     expected = np.maximum(expected, 0) if activation == "relu" else expected
-    # An out of three dimensions makes a batch of operands that all share.
+    # An out of three dimensions makes a batch of operands that all share; extents of 1 in front of all others of an
+    # operand are no extents of the result.
+    expected = expected.reshape(expected.shape[max(expected.ndim - found.ndim, 0) :])
     np.testing.assert_array_equal(found, np.broadcast_to(expected, found.shape))
     assert out is None or found is out
 

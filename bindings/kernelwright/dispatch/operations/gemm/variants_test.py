@@ -86,7 +86,7 @@ def test_three_dimensions_are_a_batch(dispatcher: Dispatcher) -> None:
         ((f32(3, 4, 6), f32(6, 5), None, f32(1, 4, 5)), "out of 1"),
         ((f32(3, 4, 6)[::-1], f32(6, 5)), "negative batch stride"),
         ((f32(3, 4, 6), f32(6, 5), None, np.broadcast_to(f32(4, 5), (3, 4, 5))), "broadcast|cannot be written"),
-        ((f32(2, 3, 4, 6), f32(6, 5)), "two dimensions, or three"),
+        ((f32(2, 3, 4, 6), f32(3, 2, 6, 5)), r"batches are a of \(2, 3\), b of \(3, 2\)"),
     ],
 )
 def test_batches_that_do_not_fit_are_refused(dispatcher: Dispatcher, arrays: tuple[Any, ...], message: str) -> None:

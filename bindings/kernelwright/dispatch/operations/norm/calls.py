@@ -116,7 +116,10 @@ def _makes(problem: NormProblem, views: dict[str, ArrayView], operands: tuple[An
     owner = {"dweight": operands[NAMES.index("weight")]}
     return tuple(
         allocate.allocator(
-            family, shapes.get(name, x.shape[-1:]), dtypes.get(name, problem.dtype_w), owner.get(name, operands[0]),
+            family,
+            shapes.get(name, x.shape[-1:]),
+            dtypes.get(name, problem.dtype_w),
+            owner.get(name, operands[0]),
             fnuz,
         )
         if needed and name not in views

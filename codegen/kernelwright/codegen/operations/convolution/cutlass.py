@@ -13,6 +13,7 @@ from kernelwright.codegen.fields import Activation
 from kernelwright.codegen.kernel import Kernel
 from kernelwright.codegen.operations.convolution.spec import OPS, ConvScheduler, Direction, conv_spec
 from kernelwright.codegen.symbols import CUDA_ACTIVATIONS, CUTLASS_DTYPES, part
+from kernelwright.codegen.trees import launcher_files
 
 ELEMENTS = part(CUTLASS_DTYPES, DType.FP16, DType.BF16)
 
@@ -34,9 +35,8 @@ STEP = 64
 MAX_SPLIT_K = 128
 """Slices that backward weight sums at most."""
 
-_FOLDER = "__cuda_src_convolution_launcher/launchers/cuda/convolution"
-_PARTS = ("shape", "fold", "gather", "descriptors", "plan", "launch", "helpers", "direct")
-SOURCES = {f"conv_{part}": f"{_FOLDER}/conv_{part}.c" for part in _PARTS}
+_NAMES = ("launch", "shape", "folding", "descriptors", "helpers", "depthwise", "start")
+SOURCES = launcher_files("cutlass", "convolution", *_NAMES)
 """Launcher sources that a library with convolution kernels contains."""
 
 TREES = ("cuda_src_convolution",)

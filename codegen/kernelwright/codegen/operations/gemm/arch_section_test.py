@@ -40,7 +40,7 @@ def test_reference_facts() -> None:
     assert "fp8_fp8_fp32" not in section("gfx90a").warp_tiles and "fp8_fp8_fp32" not in section("gfx1100").warp_tiles
     assert (64, 256, 16) in section("sm_90a").warp_tile_sets["bf16_bf16_fp32"]
     assert section("gfx942").epilogues == ("cshuffle", "default")
-    assert section("sm_90a").schedulers == ("cooperative", "pingpong")
+    assert section("sm_90a").schedulers == ("cooperative", "pingpong", "default")
     assert (64, 4, 16) in section("gfx942").preshuffle_warp_tile_sets["fp16_fp16_fp32"]
     assert (1, 1, 1) in section("sm_90a").cluster_set and (2, 2, 1) in section("gfx942").wave_set
 

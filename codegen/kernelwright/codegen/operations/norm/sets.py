@@ -25,7 +25,8 @@ _GPU: Mapping[str, tuple[tuple[int, int], ...]] = {
     "default": ((_WAVE, 2), (128, 4), (512, 4)),
     "all": tuple(itertools.product((_WAVE, 128, 256, 512, 1024), (1, 2, 4))),
 }
-"""Threads of a row and vectors that each keeps."""
+_GRADIENTS = {**_GPU, "essential": ((256, 2),), "default": ((_WAVE, 2), (256, 2), (512, 4))}
+"""Threads of a row and vectors that each keeps; gradients keep more for each."""
 
 
 class NormSets(KernelSets):
@@ -49,16 +50,18 @@ class NormSets(KernelSets):
 
 
 def _kernels(name: str, arch: Arch) -> Iterator[Kernel]:
-    tiles = [{"unroll": one} for one in _CPU[name]] if arch.backend == "cpu" else [*_tiles(name, arch)]
     results = [one for one in RESULTS if one is not DType.FP8 or arch.flops_per_clock_per_cu.get(one)]
     for kind, dtype in itertools.product(Kind, DTYPES):
         forward = [(Direction.FORWARD, result) for result in (dtype, *results)]
         for direction, result in (*forward, (Direction.BACKWARD, dtype)):
             types = {"op": "norm", "kind": kind, "direction": direction, "dtype": dtype, "dtype_y": result}
-            yield from (parse_kernel({**types, **tile}, arch) for tile in tiles)
+            yield from (parse_kernel({**types, **tile}, arch) for tile in _tiles(name, direction, arch))
 
 
-def _tiles(name: str, arch: Arch) -> Iterator[dict[str, Any]]:
-    for threads, unroll in _GPU[name]:
+def _tiles(name: str, direction: Direction, arch: Arch) -> Iterator[dict[str, Any]]:
+    if arch.backend == "cpu":
+        yield from ({"unroll": one} for one in _CPU[name])
+        return
+    for threads, unroll in (_GPU if direction is Direction.FORWARD else _GRADIENTS)[name]:
         row, rows = (threads, 1) if threads != _WAVE else (arch.wave_size, _SHORT_BLOCK // arch.wave_size)
         yield {"threads_per_row": row, "rows_per_block": rows, "unroll": unroll}

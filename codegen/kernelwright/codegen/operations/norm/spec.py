@@ -42,10 +42,14 @@ class NormSpec(Spec):
     )
     unroll: int = Field(
         default=4, gt=0, le=64, strict=True,
-        description="Number of vectors that an iteration along a row handles; on GPUs, that a thread keeps in registers.",
+        description="Number of vectors that an iteration along a row handles; GPUs: that a thread keeps.",
     )  # fmt: skip
     rows_per_block: int = Field(
-        default=1, gt=0, le=1024, strict=True, description="GPUs: number of rows that a workgroup normalises; 1 on CPUs."
+        default=1,
+        gt=0,
+        le=1024,
+        strict=True,
+        description="GPUs: number of rows that a workgroup normalises; 1 on CPUs.",
     )
     threads_per_row: int = Field(
         default=1, gt=0, le=1024, strict=True, description="GPUs: number of threads that share a row; 1 on CPUs."

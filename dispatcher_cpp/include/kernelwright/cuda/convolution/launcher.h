@@ -35,7 +35,7 @@ typedef struct kw_cuda_conv_pack {
   int32_t merged, filter_points, line, pitch, taps;
 } kw_cuda_conv_pack;
 
-/* Images of few channels whose points along W are folded into channels, see conv_fold.c: a padded copy whose lines
+/* Images of few channels whose points along W are folded into channels, see folding.hpp: a padded copy whose lines
  * along W have `line` elements, `pitch` for each point. */
 typedef struct kw_cuda_conv_fold {
   const void* from;
@@ -46,7 +46,7 @@ typedef struct kw_cuda_conv_fold {
   int64_t image, point[3];
 } kw_cuda_conv_fold;
 
-/* A matrix of images that TMA cannot walk through, see conv_gather.c: a line for each output point, which has for each
+/* A matrix of images that TMA cannot walk through, see folding.hpp: a line for each output point, which has for each
  * of `groups` merged groups `line` elements, the last ones 0. Those of `merged` groups are [filter point][channel]. */
 typedef struct kw_cuda_conv_gather {
   const void* from;
@@ -159,8 +159,8 @@ typedef struct kw_cuda_conv_plan {
   int32_t line;                   /* channels of a line of weights */
   uint32_t packs, pads_a, pads_b; /* is the copy needed? */
   uint32_t sums;                  /* the kernel writes sums in fp32 */
-  int32_t taps, pitch;            /* points along W are folded into channels, see conv_fold.c; else 0 */
-  uint32_t gathers;               /* all filter points are, see conv_gather.c */
+  int32_t taps, pitch;            /* points along W are folded into channels, see folding.hpp; else 0 */
+  uint32_t gathers;               /* all filter points are, see folding.hpp */
   uint32_t vectors;               /* see kw_cuda_conv_params */
   kw_conv_problem asked;          /* `problem` is what the implicit GEMM computes, this one what its weights are of */
   kw_conv_problem posed;          /* the caller's */

@@ -1,4 +1,5 @@
-// What kernels of norms need of an NVIDIA GPU: exchanges between lanes and conversions, in PTX, which every compiler takes.
+// What kernels of norms need of an NVIDIA GPU: exchanges between lanes and conversions, in PTX, which every compiler
+// takes.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -7,6 +8,7 @@
 
 #define KW_NORM_DEVICE __device__ __forceinline__
 #define KW_NORM_UNROLL _Pragma("unroll")
+#define KW_NORM_INLINE __attribute__((always_inline))  // of lambdas: a call would put registers into memory
 
 namespace kernelwright::norm {
 

@@ -7,6 +7,7 @@
 
 #define KW_NORM_DEVICE __device__ __forceinline__
 #define KW_NORM_UNROLL _Pragma("unroll")
+#define KW_NORM_INLINE __attribute__((always_inline))  // of lambdas: a call would put registers into memory
 
 namespace kernelwright::norm {
 
@@ -38,9 +39,7 @@ struct half_word {
   KW_NORM_DEVICE static float widened(uint32_t word) {
     return static_cast<float>(__builtin_bit_cast(Number, static_cast<uint16_t>(word)));
   }
-  KW_NORM_DEVICE static uint32_t narrow(float x) {
-    return __builtin_bit_cast(uint16_t, static_cast<Number>(x));
-  }
+  KW_NORM_DEVICE static uint32_t narrow(float x) { return __builtin_bit_cast(uint16_t, static_cast<Number>(x)); }
   KW_NORM_DEVICE static void narrowed(const float* from, uint32_t* to, int count) {
     KW_NORM_UNROLL for (int i = 0; i < count; i += 2) to[i / 2] = narrow(from[i]) | narrow(from[i + 1]) << 16;
   }

@@ -16,7 +16,8 @@ typedef struct kw_norm_gpu_arguments {
   float* partial; /* of each slice: its sums for dweight, then those for dbias, of those that the problem has */
   int64_t rows;
   int64_t stride_x, stride_residual, stride_y, stride_sum, stride_dy;
-  int64_t slices, rows_per_slice; /* backward: runs of rows whose gradients of weights are added up by one row of threads */
+  int64_t slices,
+      rows_per_slice; /* backward: runs of rows whose gradients of weights are added up by one row of threads */
   int32_t columns;
   float epsilon;
   uint32_t has_weight, has_bias, has_residual;

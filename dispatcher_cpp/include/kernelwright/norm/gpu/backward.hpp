@@ -31,14 +31,14 @@ struct backward {
     for (int64_t i = 0; i < p.rows_per_slice; ++i) one_row(p, row, slice * p.rows_per_slice + i, all);
     row.each(
         leaves ? p.columns : 0,
-        [&](int at, int n) {
+        [&](int at, int n) KW_NORM_INLINE {
           KW_NORM_UNROLL for (int i = 0; i < kVector; ++i) {
             if (at + i >= p.columns) continue;
             if (all.weight_memory != nullptr) all.weight_memory[at + i] = all.weight[n][i];
             if (all.bias_memory != nullptr) all.bias_memory[at + i] = all.bias[n][i];
           }
         },
-        [](int) {});
+        [](int) KW_NORM_INLINE {});
   }
 
   // Adds slices up: lanes of a workgroup take turns at slices, and their sums are added in order.
@@ -77,8 +77,8 @@ struct backward {
       KW_NORM_UNROLL for (int i = 0; i < kVector; ++i) all.weight[n][i] = all.bias[n][i] = 0;
     }
     row.each(
-        columns, [](int, int) {},
-        [&](int at) {
+        columns, [](int, int) KW_NORM_INLINE {},
+        [&](int at) KW_NORM_INLINE {
           for (int i = 0; i < kVector && at + i < columns; ++i) {
             if (all.weight_memory != nullptr) all.weight_memory[at + i] = 0;
             if (all.bias_memory != nullptr) all.bias_memory[at + i] = 0;
@@ -95,33 +95,35 @@ struct backward {
     vector_type xs[Config::unroll], ds[Config::unroll];
     row.each(
         columns,
-        [&](int at, int n) {
+        [&](int at, int n) KW_NORM_INLINE {
           xs[n] = load<T, kVector>(x, at, columns, whole);
           ds[n] = load<T, kVector>(dy, at, columns, whole);
         },
-        [](int) {});
-    const auto found = statistics_of<Config::centred>(row, columns, count, p.epsilon, [&](auto step) {
+        [](int) KW_NORM_INLINE {});
+    const auto found = statistics_of<Config::centred>(row, columns, count, p.epsilon, [&](auto step) KW_NORM_INLINE {
       row.each(
-          columns, [&](int at, int n) { step(at, xs[n]); },
-          [&](int at) { step(at, load<T, kVector>(x, at, columns, whole)); });
+          columns, [&](int at, int n) KW_NORM_INLINE { step(at, xs[n]); },
+          [&](int at) KW_NORM_INLINE { step(at, load<T, kVector>(x, at, columns, whole)); });
     });
-    const auto normalised = [&](float s) { return (Config::centred ? s - found.mean : s) * found.inverse; };
+    const auto normalised = [&](float s)
+                                KW_NORM_INLINE { return (Config::centred ? s - found.mean : s) * found.inverse; };
     float plain = 0, products = 0;
     // Behind the row's end d is 0, and so is all that is added.
-    const auto add = [&](int at, const vector_type& s, const vector_type& d, float* weight, float* bias, int end) {
-      const auto w = row_vector<T, kVector>(p.weight, p.has_weight != 0, 1.0f, at, p);
-      KW_NORM_UNROLL for (int i = 0; i < kVector; ++i) {
-        if (i >= end) continue;
-        const float h = normalised(s[i]), g = d[i] * w.of[i];
-        if (weight != nullptr) weight[i] = __builtin_fmaf(d[i], h, weight[i]);
-        if (bias != nullptr) bias[i] += d[i];
-        plain += g;
-        products = __builtin_fmaf(g, h, products);
-      }
-    };
+    const auto add = [&](int at, const vector_type& s, const vector_type& d, float* weight, float* bias, int end)
+                         KW_NORM_INLINE {
+                           const auto w = row_vector<T, kVector>(p.weight, p.has_weight != 0, 1.0f, at, p);
+                           KW_NORM_UNROLL for (int i = 0; i < kVector; ++i) {
+                             if (i >= end) continue;
+                             const float h = normalised(s[i]), g = d[i] * w.of[i];
+                             if (weight != nullptr) weight[i] = __builtin_fmaf(d[i], h, weight[i]);
+                             if (bias != nullptr) bias[i] += d[i];
+                             plain += g;
+                             products = __builtin_fmaf(g, h, products);
+                           }
+                         };
     row.each(
-        columns, [&](int at, int n) { add(at, xs[n], ds[n], all.weight[n], all.bias[n], kVector); },
-        [&](int at) {
+        columns, [&](int at, int n) KW_NORM_INLINE { add(at, xs[n], ds[n], all.weight[n], all.bias[n], kVector); },
+        [&](int at) KW_NORM_INLINE {
           const auto s = load<T, kVector>(x, at, columns, whole), d = load<T, kVector>(dy, at, columns, whole);
           add(at, s, d, all.weight_memory != nullptr ? all.weight_memory + at : nullptr,
               all.bias_memory != nullptr ? all.bias_memory + at : nullptr, columns - at);
@@ -131,7 +133,7 @@ struct backward {
     const float along = row.template sum<3>(products) / count;
     void* const dx = row_at<T>(p.y, at_row, p.stride_y);
     const void* const dsum = row_at<T>(p.residual, at_row, p.stride_residual);
-    const auto write = [&](int at, const vector_type& s, const vector_type& d) {
+    const auto write = [&](int at, const vector_type& s, const vector_type& d) KW_NORM_INLINE {
       const auto w = row_vector<T, kVector>(p.weight, p.has_weight != 0, 1.0f, at, p);
       numbers<kVector> out;
       KW_NORM_UNROLL for (int i = 0; i < kVector; ++i) {
@@ -145,8 +147,8 @@ struct backward {
       store<T, kVector>(dx, at, columns, whole, rounded<T, kVector>(out));
     };
     row.each(
-        columns, [&](int at, int n) { write(at, xs[n], ds[n]); },
-        [&](int at) {
+        columns, [&](int at, int n) KW_NORM_INLINE { write(at, xs[n], ds[n]); },
+        [&](int at) KW_NORM_INLINE {
           write(at, load<T, kVector>(x, at, columns, whole), load<T, kVector>(dy, at, columns, whole));
         });
   }

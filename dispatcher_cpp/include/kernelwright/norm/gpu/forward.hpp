@@ -23,16 +23,16 @@ struct forward {
     const void* x = row_at<T>(p.x, at_row, p.stride_x);
     vector_type held[Config::unroll];
     row.each(
-        columns, [&](int at, int n) { held[n] = load<T, kVector>(x, at, columns, whole); }, [](int) {});
+        columns, [&](int at, int n) KW_NORM_INLINE { held[n] = load<T, kVector>(x, at, columns, whole); },
+        [](int) KW_NORM_INLINE {});
     if (p.has_residual != 0) x = add_residual(p, row, x, at_row, columns, held);
-    const auto walk = [&](auto step) {
+    const auto walk = [&](auto step) KW_NORM_INLINE {
       row.each(
-          columns, [&](int at, int n) { step(at, held[n]); },
-          [&](int at) { step(at, load<T, kVector>(x, at, columns, whole)); });
+          columns, [&](int at, int n) KW_NORM_INLINE { step(at, held[n]); },
+          [&](int at) KW_NORM_INLINE { step(at, load<T, kVector>(x, at, columns, whole)); });
     };
-    const auto found =
-        statistics_of<Config::centred>(row, columns, static_cast<float>(p.columns), p.epsilon, walk);
-    const auto normalised = [&](int at, const vector_type& s) {
+    const auto found = statistics_of<Config::centred>(row, columns, static_cast<float>(p.columns), p.epsilon, walk);
+    const auto normalised = [&](int at, const vector_type& s) KW_NORM_INLINE {
       const auto weight = row_vector<T, kVector>(p.weight, p.has_weight != 0, 1.0f, at, p);
       const auto bias = row_vector<T, kVector>(p.bias, p.has_bias != 0, 0.0f, at, p);
       numbers<kVector> y;
@@ -44,9 +44,8 @@ struct forward {
     };
     void* const y = row_at<Y>(p.y, at_row, p.stride_y);
     if constexpr (Y::kLargest == 0) {
-      walk([&](int at, const vector_type& s) {
-        store<Y, kVector>(y, at, columns, whole, rounded<Y, kVector>(normalised(at, s)));
-      });
+      walk([&](int at, const vector_type& s)
+               KW_NORM_INLINE { store<Y, kVector>(y, at, columns, whole, rounded<Y, kVector>(normalised(at, s))); });
     } else {
       quantise(p, row, y, at_row, columns, walk, normalised);
     }
@@ -59,22 +58,23 @@ struct forward {
     const bool whole = p.whole_rows != 0;
     const void* const residual = row_at<T>(p.residual, at_row, p.stride_residual);
     void* const sum = row_at<T>(p.sum, at_row, p.stride_sum);
-    const auto added = [](const vector_type& a, const vector_type& b) {
+    const auto added = [](const vector_type& a, const vector_type& b) KW_NORM_INLINE {
       numbers<kVector> out;
       KW_NORM_UNROLL for (int i = 0; i < kVector; ++i) out.of[i] = a[i] + b[i];
       return rounded<T, kVector>(out);
     };
     vector_type other[Config::unroll];
     row.each(
-        columns, [&](int at, int n) { other[n] = load<T, kVector>(residual, at, columns, whole); },
-        [&](int at) {
+        columns, [&](int at, int n) KW_NORM_INLINE { other[n] = load<T, kVector>(residual, at, columns, whole); },
+        [&](int at) KW_NORM_INLINE {
           const auto a = load<T, kVector>(x, at, columns, whole), b = load<T, kVector>(residual, at, columns, whole);
           store<T, kVector>(sum, at, columns, whole, added(a, b));
         });
     row.each(
         columns,
-        [&](int at, int n) { store<T, kVector>(sum, at, columns, whole, held[n] = added(held[n], other[n])); },
-        [](int) {});
+        [&](int at, int n)
+            KW_NORM_INLINE { store<T, kVector>(sum, at, columns, whole, held[n] = added(held[n], other[n])); },
+        [](int) KW_NORM_INLINE {});
     return sum;
   }
 
@@ -83,7 +83,7 @@ struct forward {
                                       int columns, const Walk& walk, const Normalised& normalised) {
     constexpr float kLargest = Y::kLargest;
     float most = 0, poison = 0;
-    walk([&](int at, const vector_type& s) {
+    walk([&](int at, const vector_type& s) KW_NORM_INLINE {
       const auto v = normalised(at, s);
       KW_NORM_UNROLL for (int i = 0; i < kVector; ++i) {
         const float kept = at + i < columns ? v.of[i] : 0.0f, size = __builtin_fabsf(kept);
@@ -97,7 +97,7 @@ struct forward {
     // A row of zeros stays one; so does what has no scale.
     const float inverse = most / kLargest > 0 && bad == 0 ? kLargest / most : 0.0f;
     const float scaled = inverse < __builtin_inff() ? inverse : 0.0f;
-    walk([&](int at, const vector_type& s) {
+    walk([&](int at, const vector_type& s) KW_NORM_INLINE {
       auto v = normalised(at, s);
       KW_NORM_UNROLL for (int i = 0; i < kVector; ++i) v.of[i] = bad == 0 ? v.of[i] * scaled : 0.0f;
       store<Y, kVector>(y, at, columns, p.whole_rows != 0, rounded<Y, kVector>(v));

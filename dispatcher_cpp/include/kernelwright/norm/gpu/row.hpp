@@ -1,7 +1,7 @@
 // How threads share a row: vectors of it in registers, sums over its threads.
 //
-// A backend's device.hpp comes first. It defines KW_NORM_DEVICE, exchanged(value, mask) between lanes, and element types:
-// each has its storage, widened() and, for vectors, narrowed().
+// A backend's device.hpp comes first. It defines KW_NORM_DEVICE, exchanged(value, mask) between lanes, and element
+// types: each has its storage, widened() and, for vectors, narrowed().
 #ifndef KERNELWRIGHT_NORM_GPU_ROW_HPP
 #define KERNELWRIGHT_NORM_GPU_ROW_HPP
 
@@ -75,8 +75,8 @@ KW_NORM_DEVICE packed<T, kVector> rounded(const numbers<kVector>& given) {
   return out;
 }
 
-// Shape has the numbers `threads` of a row, `rows` of a workgroup, `vector`, `unroll` (vectors of a thread in registers)
-// and `wave`. The n-th reduction between two barriers has slots of its own, so that each takes one barrier.
+// Shape has the numbers `threads` of a row, `rows` of a workgroup, `vector`, `unroll` (vectors of a thread in
+// registers) and `wave`. The n-th reduction between two barriers has slots of its own, so that each takes one barrier.
 template <class Shape, int kReductions>
 struct row_of_threads {
   static constexpr int kVector = Shape::vector, kStep = Shape::threads * kVector, kHeld = Shape::unroll * kStep;
@@ -111,11 +111,11 @@ struct row_of_threads {
   }
   template <int kReduction>
   KW_NORM_DEVICE float sum(float value) const {
-    return over<kReduction>(value, [](float a, float b) { return a + b; });
+    return over<kReduction>(value, [](float a, float b) KW_NORM_INLINE { return a + b; });
   }
   template <int kReduction>
   KW_NORM_DEVICE float largest(float value) const {
-    return over<kReduction>(value, [](float a, float b) { return a > b ? a : b; });
+    return over<kReduction>(value, [](float a, float b) KW_NORM_INLINE { return a > b ? a : b; });
   }
 
   // step(column, n) of the thread's vectors in registers; then step(column) of those beyond.
@@ -141,11 +141,11 @@ KW_NORM_DEVICE statistics statistics_of(const Row& row, int columns, float count
   float mean = 0;
   if constexpr (kCentred) {
     float sum = 0;
-    walk([&](int, const auto& x) { KW_NORM_UNROLL for (int i = 0; i < Row::kVector; ++i) sum += x[i]; });
+    walk([&](int, const auto& x) KW_NORM_INLINE { KW_NORM_UNROLL for (int i = 0; i < Row::kVector; ++i) sum += x[i]; });
     mean = row.template sum<0>(sum) / count;
   }
   float squares = 0;
-  walk([&](int at, const auto& x) {
+  walk([&](int at, const auto& x) KW_NORM_INLINE {
     KW_NORM_UNROLL for (int i = 0; i < Row::kVector; ++i) {
       const float apart = kCentred ? (at + i < columns ? x[i] - mean : 0.0f) : x[i];
       squares = __builtin_fmaf(apart, apart, squares);

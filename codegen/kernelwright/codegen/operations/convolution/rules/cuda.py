@@ -1,4 +1,4 @@
-"""Which problems a CUDA kernel serves, as far as memory and depthwise kernels go; conv_shape.c derives shapes."""
+"""Which problems a CUDA kernel serves, as far as memory and depthwise kernels go; shape.cpp derives shapes."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def memory(p: Problem) -> Refusal:
 
 
 def workgroups(p: Problem) -> int:
-    """Of depthwise forward and backward data, or a few more: see conv_direct.c."""
+    """Of depthwise forward and backward data, or a few more: see depthwise.cpp."""
     data = p.op == ConvOp.BACKWARD_DATA
     across = parts(p.extent[2] + 1 if data else out(p, 2), 2 * STRIP)
     down = parts(p.extent[1] + 1 if data else out(p, 1), ROWS)

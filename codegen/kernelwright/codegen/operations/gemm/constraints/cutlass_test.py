@@ -105,7 +105,7 @@ def test_rules_never_raise_and_leave_only_symbols_that_exist(spec: GemmSpec) -> 
     violations = [v for rule in RULES for v in rule.check(spec, ARCH)]
     if not violations:
         assert spec.dtype_a in symbols.ELEMENTS and spec.dtype_c in symbols.OUTPUTS
-        assert spec.scheduler in symbols.EPILOGUE_SCHEDULES
+        assert spec.scheduler in symbols.PIPELINES[spec.pipeline][1]
 
 
 @pytest.mark.parametrize(
@@ -130,8 +130,8 @@ def test_every_word_is_mapped_or_refused() -> None:
         ("dtype_c", DType, symbols.OUTPUTS),
         ("dtype_acc", DType, symbols.ACCUMULATORS),
         ("pipeline", Pipeline, symbols.PIPELINES),
-        ("epilogue", Epilogue, symbols.EPILOGUES),
-        ("scheduler", Scheduler, symbols.MAINLOOP_SCHEDULES),
+        ("epilogue", Epilogue, {symbols.PIPELINES[Pipeline.TMA][0]}),
+        ("scheduler", Scheduler, symbols.PIPELINES[Pipeline.TMA][1]),
     ]
     for field, members, table in tables:
         for member in members:
@@ -146,3 +146,36 @@ def test_gpu_test_kernels_are_legal() -> None:
         pytest.skip("not in a checkout")
     for raw in json.loads(path.read_text()):
         assert broken(raw) == {}
+
+
+COPIED: dict[str, Any] = {
+    "op": "gemm", "dtype": "bf16", "layout": "crr", "tile": [128, 128, 64], "wave": [2, 4, 1],
+    "warp_tile": [16, 8, 16], "pipeline": "cp_async", "activation": "any", "batched": True,
+}  # fmt: skip
+
+
+def test_the_kernel_whose_threads_copy_has_one_form() -> None:
+    def refused(**fields: object) -> set[str]:
+        spec = parse_spec({**COPIED, **fields}, ARCH)
+        assert isinstance(spec, GemmSpec)
+        return {v.field for rule in RULES for v in rule.check(spec, ARCH)}
+
+    assert refused() == refused(dtype_c="fp32") == refused(tile=[64, 64, 128]) == set()
+    assert refused(activation="relu", batched=False) == {"activation", "batched"}
+    assert refused(tile=[96, 128, 32]) == {"tile.m", "tile.k"}
+    assert refused(tile=[256, 128, 64]) == {"tile"}
+    assert refused(wave=[1, 2, 1], warp_tile=[64, 64, 16]) == {"wave", "warp_tile"}
+    assert refused(split_k=True, cluster=[2, 1, 1]) == {"split_k", "cluster"}
+
+
+def test_a_copying_kernel_is_taken_by_name_alone() -> None:
+    fields = {name: value for name, value in GOOD.items() if name != "pipeline"}
+    spec = parse_spec(fields, ARCH)
+    assert isinstance(spec, GemmSpec) and spec.pipeline is Pipeline.TMA
+
+
+def test_any_epilogue_is_of_fp32() -> None:
+    spec = parse_spec({**FP8, "dtype": "int8"}, ARCH)
+    assert isinstance(spec, GemmSpec)
+    chosen = spec.model_copy(update={"activation": Activation.ANY})
+    assert [v.field for rule in RULES for v in rule.check(chosen, ARCH)] == ["activation"]

@@ -45,10 +45,10 @@ STREAM_SLACK = 1.25  # of stream-K, whose tiles are finished by several
 EPILOGUE_ELEMENTS = 16384  # that wait in shared memory to be stored
 SWAPPED_SLACK = 1.02  # of kernels that compute the transposed product
 SHARED_SLACK = 1.01  # of warp groups that share a tile
-ANY_US = 0.05  # of an epilogue that is chosen at run time: less than any difference that is predicted with confidence
+ANY_US = 0.3  # of an epilogue that is chosen at run time: its instructions come from farther away
 COPIED_SHARE = 0.35  # of the rate of wgmma, where threads copy operands and multiply by mma.sync
 COPIED_WORKGROUPS = 2  # of a multiprocessor
-COPIED_START_CLOCKS = 2500  # of a tile: the first operands come, and the last ones go
+COPIED_START_CLOCKS = 15000  # of a tile: the first operands come, and results go element by element
 # A selection asks for thousands of estimates, and a division takes several times as long as a product.
 INSTRUCTION_SHARE = 1 / BYTES_OF_INSTRUCTION
 FILL_CLOCKS = 1 / FILL_BYTES_PER_CLOCK

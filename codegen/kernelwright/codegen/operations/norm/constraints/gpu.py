@@ -33,7 +33,9 @@ def check_workgroup(spec: NormSpec, arch: Arch) -> Iterator[Violation]:
     if rows * threads % arch.wave_size == 0 and rows * threads <= MOST_THREADS:
         return
     allowed = [one for one in _POWERS if one * threads % arch.wave_size == 0 and one * threads <= MOST_THREADS]
-    why = f"a workgroup would have {rows * threads} threads: not whole waves of {arch.wave_size}, or above {MOST_THREADS}"
+    why = (
+        f"a workgroup would have {rows * threads} threads: not whole waves of {arch.wave_size}, or above {MOST_THREADS}"
+    )
     yield _other("rows_per_block", rows, why, allowed or (1,))
 
 
@@ -41,9 +43,7 @@ def check_vector(spec: NormSpec, arch: Arch) -> Iterator[Violation]:
     """A thread reads 4, 8 or 16 bytes at once, and writes whole registers of results."""
     sizes = [ITEM_BYTES[dtype] for dtype in (spec.dtype, spec.dtype_y)]
     allowed = [
-        one
-        for one in _POWERS
-        if one * max(sizes) <= ACCESS_BYTES and all(one * size % _WORD == 0 for size in sizes)
+        one for one in _POWERS if one * max(sizes) <= ACCESS_BYTES and all(one * size % _WORD == 0 for size in sizes)
     ]
     if spec.vector not in allowed:
         yield _other("vector", spec.vector, "accesses have 4, 8 or 16 bytes, and results whole registers", allowed)

@@ -1,0 +1,10 @@
+"""The words of calls as types, so that a type checker refuses ``activation="gelo"``; a test compares them with the words
+of the descriptions.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+Activation = Literal["none", "relu", "gelu", "fast_gelu", "silu", "sigmoid", "tanh"]
+DOp = Literal["add", "multiply"]

@@ -1,0 +1,12 @@
+from __future__ import annotations
+
+from typing import get_args
+
+from kernelwright.problems import literals
+from kernelwright.problems.gemm.description import DOp
+from kernelwright.problems.shared import Activation
+
+
+def test_types_have_the_words_of_the_descriptions() -> None:
+    assert get_args(literals.Activation) == tuple(word for word in Activation if word != "any")
+    assert get_args(literals.DOp) == tuple(DOp)
