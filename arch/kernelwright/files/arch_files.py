@@ -134,11 +134,6 @@ def shipped_with(operation: str) -> tuple[str, ...]:
     )
 
 
-def shipped_operations() -> tuple[str, ...]:
-    """The operations that shipped architectures have kernels of."""
-    return tuple(dict.fromkeys(operation for one in _facts_of("") for operation in one.operations))
-
-
 def simulated() -> tuple[DeviceFacts, ...]:
     """Those that the simulator executes: shipped ones by generation, then those of the setting."""
     found = [one for one in device_facts() if one.machine is not None]

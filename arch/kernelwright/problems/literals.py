@@ -1,5 +1,6 @@
-"""The words of calls as types, so that a type checker refuses ``activation="gelo"``; a test compares them with the words
-of the descriptions.
+"""The words of calls as types, so that a type checker refuses ``activation="gelo"``.
+
+A test compares them with the words of the descriptions.
 """
 
 from __future__ import annotations

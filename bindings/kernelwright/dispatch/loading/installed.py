@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
 
-from kernelwright.files.arch_files import shipped_operations, shipped_with
+from kernelwright.files.arch_files import shipped_with
 from kernelwright.files.proposals import closest
 
 PACKAGE = "kernelwright_kernels"
@@ -29,9 +30,10 @@ def manifests(package: str = PACKAGE) -> Iterator[Path]:
 
 def advice(package: str, name: str, archs: Iterable[str]) -> str:
     """What to do where no library is installed for ``archs``; it names no package but those that ship."""
-    shipped = shipped_with(name) if package == PACKAGE else ()
+    operations = import_module("kernelwright.dispatch.operation_methods").OPERATIONS  # which imports this module
+    shipped = shipped_with(name) if package == PACKAGE and name in operations else ()
     if not shipped:
-        close = closest(name, shipped_operations()).strip(" ()") if package == PACKAGE else ""
+        close = closest(name, operations).strip(" ()") if package == PACKAGE else ""
         hint = f"{close} Otherwise " if close else ""
         return f"{hint}install the wheel that your project builds for it (kernel_wheels, docs/packaging.md)"
     for arch in archs:
