@@ -94,7 +94,8 @@ __global__ void __launch_bounds__(KW_CUDA_CONV_HELPER_THREADS) kernelwright_conv
     tap[i] = rest % p.filter[i];
     rest /= p.filter[i];
   }
-  const auto* const image = static_cast<const uint16_t*>(p.from) + row * p.image + static_cast<int64_t>(group) * p.merged * p.c;
+  const auto* const image =
+      static_cast<const uint16_t*>(p.from) + row * p.image + static_cast<int64_t>(group) * p.merged * p.c;
   alignas(16) uint16_t values[8];
 #pragma unroll
   for (int j = 0; j < 8; ++j) {  // rest: which of the merged groups
