@@ -255,7 +255,11 @@ def summary(results: list[dict[str, Any]]) -> dict[str, dict[str, float]]:
         ):
             if values:
                 mean = math.exp(sum(map(math.log, values)) / len(values))
-                found[f"{what}: {name}"] = {"cases": len(values), "mean": round(mean, 4), "worst": round(min(values), 4)}
+                found[f"{what}: {name}"] = {
+                    "cases": len(values),
+                    "mean": round(mean, 4),
+                    "worst": round(min(values), 4),
+                }
     return found
 
 

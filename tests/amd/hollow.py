@@ -8,7 +8,6 @@ Needs the toolchain wheels: KERNELWRIGHT_TREES names a JSON file ``{tree: folder
 
 from __future__ import annotations
 
-import json
 import os
 import re
 import tempfile
@@ -22,11 +21,14 @@ from kernelwright.codegen.actions import CompilePlan, RenderedFile
 from kernelwright.codegen.backends.registry import DEFAULT_TOOLCHAINS, backend_for
 from kernelwright.codegen.building.build import library_files, read_tree_roots
 from kernelwright.codegen.building.execute import LocalExecutor
+from kernelwright.codegen.dtypes import ELEMENT_BYTES
 from kernelwright.codegen.kernel import Kernel
 from kernelwright.codegen.operations.attention import ck_tile
 from kernelwright.codegen.operations.attention.spec import AttentionSpec
+from kernelwright.codegen.operations.gemm.constraints.ck_tile_copies import load_vector, store_vector
+from kernelwright.codegen.operations.gemm.spec import Epilogue, GemmSpec, Pipeline, gemm_spec
 from kernelwright.codegen.planning.compile_plan import compile_plan
-from kernelwright.codegen.selecting.selection import load_archs, select
+from kernelwright.codegen.selecting.selection import Selection, load_archs, select
 from kernelwright.dispatch import Dispatcher, KernelLibrary
 from kernelwright.dispatch.testdata import mocks
 
@@ -46,12 +48,19 @@ _BODY = 'asm volatile("/*\\n v_mfma_f32_none\\n*/");'
 def dispatcher(specs: Sequence[Mapping[str, Any]]) -> Dispatcher:
     """One that has hollow kernels of these specs, all of one operation, and plans for a simulated device."""
     mocks.native_library()
-    return Dispatcher([_library(json.dumps(specs))], f"sim:{ARCH}")
+    (item,) = select("specs", list(specs), [ARCH], load_archs())
+    return Dispatcher([_library(item)], f"sim:{ARCH}")
 
 
 @cache
-def _library(specs: str) -> KernelLibrary:
-    (item,) = select("specs", json.loads(specs), [ARCH], load_archs())
+def of_set(name: str, arch: str) -> KernelLibrary:
+    """The kernels of a set such as ``gemm:essential``, hollow."""
+    mocks.native_library()
+    (item,) = select("set", name, [arch], load_archs())
+    return _library(item)
+
+
+def _library(item: Selection) -> KernelLibrary:
     backend = backend_for(item.arch, DEFAULT_TOOLCHAINS)
     plan = compile_plan("hollow", item.arch, item.kernels, backend)
     ordered = sorted(item.kernels, key=lambda kernel: kernel.name)
@@ -93,13 +102,31 @@ def _numbers(kernel: Kernel, operation: str) -> list[int]:
     if operation == "conv":
         return [BLOCK, 1]
     if operation == "gemm":
-        packed = 8 if "preshuffle" in str(getattr(kernel.spec, "pipeline", "")) else 0
-        return [BLOCK, 8, 8, 8, 1, 4, packed, 0]
+        return [BLOCK, *gemm_vectors(gemm_spec(kernel), load_archs()[kernel.arch].wave_size)]
     spec = kernel.spec
     assert isinstance(spec, AttentionSpec)
     traits = ck_tile.traits(spec, load_archs()[kernel.arch])
     by_keys = spec.family.value in ("bwd_dq_dk_dv", "fwd_appendkv")
     return [BLOCK, traits.tile_n0 if by_keys else traits.tile_m0]
+
+
+def gemm_vectors(spec: GemmSpec, wave_size: int) -> list[int]:
+    """What a GEMM's facts hold behind the work-items of its workgroup."""
+    lanes = spec.wave.m * spec.wave.n * wave_size
+    a_row, b_row = (spec.tile.k if along_k else extent for along_k, extent in _contiguous(spec))
+    a = load_vector(ELEMENT_BYTES[spec.dtype_a], a_row, spec.tile.m * spec.tile.k // lanes)
+    b = load_vector(ELEMENT_BYTES[spec.dtype_b], b_row, spec.tile.n * spec.tile.k // lanes)
+    if spec.pipeline is Pipeline.NARROW:
+        a = b = 1
+    d = store_vector(spec) if spec.epilogue is Epilogue.CSHUFFLE else 1
+    shuffled = spec.pipeline is Pipeline.PRESHUFFLEV2
+    return [a, b, d, 2 if spec.pipeline is Pipeline.COMPV6 else 1, 16 if spec.pipeline is Pipeline.COMP_ASYNC else 4,
+            8 if shuffled else 0, 0]  # fmt: skip
+
+
+def _contiguous(spec: GemmSpec) -> tuple[tuple[bool, int], tuple[bool, int]]:
+    a, b = spec.layout.value[:2]
+    return (a == "r", spec.tile.m), (b == "c", spec.tile.n)
 
 
 @cache

@@ -97,13 +97,13 @@ class Stack:
         return int(self.storage.isnan().logical_not().sum()) == self.view.numel()
 
 
-@pytest.mark.parametrize("kernel", kernels(), ids=lambda kernel: kernel.name)
-def test_every_epilogue_is_right_and_writes_nothing_else(kernel: Any) -> None:
-    copied = kernel.spec["pipeline"] == "cp_async"
-    chosen = dispatch.Dispatcher([library()], device=DEVICE, selection=kernel.identity)
+@pytest.mark.parametrize("chooser", kernels(), ids=lambda kernel: kernel.name)
+def test_every_epilogue_is_right_and_writes_nothing_else(chooser: Any) -> None:
+    copied = chooser.spec["pipeline"] == "cp_async"
+    chosen = dispatch.Dispatcher([library()], device=DEVICE, selection=chooser.identity)
     for number, epilogue in enumerate(EPILOGUES):
         for m, n, k in ANY_SHAPES if copied else (SHAPES[number % len(SHAPES)], SHAPES[(number + 3) % len(SHAPES)]):
-            check(chosen, kernel.spec, epilogue, (m, n, k), (1, 2, 4)[number % 3] if copied else 8)
+            check(chosen, chooser.spec, epilogue, (m, n, k), (1, 2, 4)[number % 3] if copied else 8)
 
 
 def check(chosen: Any, spec: Any, e: Epilogue, shape: tuple[int, int, int], step: int) -> None:
@@ -137,5 +137,7 @@ def check(chosen: Any, spec: Any, e: Epilogue, shape: tuple[int, int, int], step
         (found - expected).abs() <= TOLERANCE[wide] * expected.abs() + 2e-6 + (0 if wide == "fp32" else 1e-6)
     )  # fmt: skip
     wrong = ~right
-    assert not wrong.any(), f"{shape} {e}: {int(wrong.sum())} of {wrong.numel()} wrong, first {wrong.nonzero()[0].tolist()}"
+    assert not wrong.any(), (
+        f"{shape} {e}: {int(wrong.sum())} of {wrong.numel()} wrong, first {wrong.nonzero()[0].tolist()}"
+    )
     assert out.untouched_outside(), f"{shape} {e}: written outside of the result"

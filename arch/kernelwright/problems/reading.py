@@ -44,7 +44,9 @@ def _check_kind(name: str, value: object, kind: str) -> None:
     """Flags and factors of programs may be of any type that is one; those of files are what JSON writes."""
     if kind == "bool" and type(value) is not bool:
         raise ProblemError(f"{name} is {value!r:.80}; allowed: true or false")
-    if kind == "float" and not (type(value) in (int, float) and math.isfinite(value)):  # type: ignore[arg-type]
+    if value is None and kind.endswith("| None"):
+        return
+    if kind.startswith("float") and not (type(value) in (int, float) and math.isfinite(value)):  # type: ignore[arg-type]
         raise ProblemError(f"{name} is {value!r:.80}; allowed: a finite number")
 
 

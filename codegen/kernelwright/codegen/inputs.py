@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import math
-from dataclasses import fields
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -11,8 +10,11 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 
 from kernelwright.codegen.violations import SpecError
 from kernelwright.files import strict_json
+from kernelwright.problems.errors import ProblemError
+from kernelwright.problems.reading import read_problem
 
 _Schema = TypeVar("_Schema", bound=BaseModel)
+_Problem = TypeVar("_Problem")
 _MOST_REASONS = 3
 
 
@@ -42,25 +44,15 @@ def checked(schema: type[_Schema], raw: object, what: str) -> _Schema:
         raise SpecError(f"{what} is wrong: {'; '.join(reasons[:_MOST_REASONS])}{more}") from None
 
 
-def check_kinds(given: object) -> None:
-    """TypeError for a field of a dataclass whose value is not of its annotated kind, or does not fit 64 bits.
+def recorded_problem(kind: type[_Problem], raw: Mapping[str, Any], what: str) -> _Problem:
+    """The problem of a trace's entry; ``what`` as in :func:`kernelwright.problems.reading.read_problem`.
 
-    For what is made of a file's numbers, flags, texts and tuples of numbers. Annotations are texts.
+    SpecError for unknown fields and values that make no problem.
     """
-    for one in fields(given):  # type: ignore[arg-type]
-        value, kind = getattr(given, one.name), str(one.type)
-        if not ((value is None and "None" in kind) or _is_of(value, kind)):
-            raise TypeError(f"{one.name} is {value!r:.80}; allowed: {kind}")
-
-
-def _is_of(value: object, kind: str) -> bool:
-    if kind.startswith("tuple[int"):
-        return isinstance(value, tuple) and all(_is_of(inner, "int") for inner in value)
-    if kind.startswith("int"):
-        return type(value) is int and abs(value) < 2**63
-    if kind.startswith("float"):
-        return (type(value) is int and abs(value) < 2**63) or (type(value) is float and math.isfinite(value))
-    return type(value) is {"bool": bool, "str": str}.get(kind, type(value))
+    try:
+        return read_problem(kind, raw, what)
+    except ProblemError as error:
+        raise SpecError(str(error)) from None
 
 
 def reason(item: Any) -> str:

@@ -54,7 +54,7 @@ def sources(tmp_path_factory: pytest.TempPathFactory) -> Sources:
     ("path", "expected"),
     [
         ("launchers/cpu/gemm/launch.cpp", {OWN}),
-        ("launchers/cpu/common/thread_pool.hpp", {OWN, SHARED}),
+        ("launchers/cpu/common/threads.hpp", {OWN, SHARED}),
         ("include/kernelwright/cpu/gemm/micro/pack.hpp", {OWN, KERNEL}),
         ("include/kernelwright/dispatcher.h", set()),
     ],

@@ -14,6 +14,7 @@ from pathlib import Path
 from kernelwright.codegen.actions import RenderedFile
 from kernelwright.codegen.building.build import read_tree_roots
 from kernelwright.codegen.building.execute import LocalExecutor
+from kernelwright.codegen.operations.gemm import ck_tile
 from kernelwright.codegen.toolchains.hip import HipToolchain
 
 TREES = os.environ.get("KERNELWRIGHT_TREES")
@@ -31,7 +32,7 @@ def code_object(name: str, arch: str, *flags: str) -> bytes:
     hip = HipToolchain.wheel()
     (folder,) = (folder for folder in _FOLDERS if (folder / f"{name}.hpp").exists())
     sources = tuple(RenderedFile(path.name, path.read_text()) for path in sorted(folder.glob("*.hpp")))
-    compile_ = hip.compile(f"{name}.hpp", "x.s", arch, ("hip_common", "hip_gemm"), _MEMORY_MB)
+    compile_ = hip.compile(f"{name}.hpp", "x.s", arch, ("hip_common", *ck_tile.TREES), _MEMORY_MB)
     steps = (
         (replace(compile_, argv=(*compile_.argv, *flags)), tuple(source.path for source in sources), "x.s"),
         (hip.assemble("x.s", "x.o", arch), ("x.s",), "x.o"),

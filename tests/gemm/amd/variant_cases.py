@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from gemm.amd.variants import Case
+from gemm.correctness.reference import ACTIVATIONS
 from kernelwright.arch import load
 from kernelwright.dispatch import KernelEntry
 from kernelwright.dispatch.arrays.dtypes import ITEMSIZE
@@ -45,11 +46,14 @@ def cases_of(entry: KernelEntry) -> list[Case]:
     found += [two, replace(two, whole=False), Case(x.m, x.n, 4 * x.k, whole=False)]
     if x.scales:
         found += [replace(two, alpha=-2.0, beta=3.0), replace(two, alpha=0.5, beta=0.25, whole=False)]
+    if spec.get("activation") == "any":
+        found += _epilogues(two, x)
     if spec.get("split_k"):
         found = [replace(case, split_k=slices) for case in found if (slices := _slices(case, x))]
     if spec.get("batched"):
         found += [
             replace(two, batch=2, m=x.m, shared="b"),
+            *([replace(two, batch=2, m=x.m, num_d=2, activation="relu")] if spec.get("activation") == "any" else []),
             replace(found[-1], batch=3, m=x.m, n=x.n, shared="a"),
             replace(found[-1], batch=3, m=x.rows or x.m),
         ]
@@ -60,6 +64,23 @@ def cases_of(entry: KernelEntry) -> list[Case]:
     if spec.get("persistent"):
         found.append(Case(x.m * (_workgroups(entry) + 3) - x.rows, x.n - x.columns, x.first * x.k))
     return found
+
+
+def _epilogues(case: Case, x: _Sizes) -> list[Case]:
+    """Each activation, alone and behind bias and residual; each number of D tensors, added and multiplied; C, too."""
+    small = replace(case, m=x.m - x.rows, n=x.n - x.columns, k=x.first * x.k)
+    names = [name for name in ACTIVATIONS if name != "none"]
+    return [
+        *(replace(small, bias=False, whole=False, activation=name) for name in names),
+        *(replace(small, num_d=2, whole=False, activation=name) for name in names),
+        *(replace(small, num_d=count, bias=count == 1) for count in (1, 2, 3, 4)),
+        replace(small, num_d=1, bias=False),
+        replace(small, num_d=1, bias=False, d_op="multiply", activation="silu", whole=False),
+        replace(small, num_d=3, d_op="multiply", activation="relu"),
+        replace(case, num_d=2, alpha=-2.0, beta=3.0, activation="relu"),
+        replace(case, num_d=1, alpha=0.5, beta=0.25, activation="gelu", whole=False),
+        replace(small, k=0, num_d=2, beta=-2.0, activation="fast_gelu", whole=False),
+    ]
 
 
 def _slices(case: Case, x: _Sizes) -> int:

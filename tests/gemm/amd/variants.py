@@ -21,7 +21,8 @@ from kernelwright.problems.shared import Activation
 @dataclass(frozen=True)
 class Case:
     """A problem. ``gap``: elements behind each row. ``shared``: which of A and B all of a batch share. ``bias``: D0 is
-    one row. ``whole``: small whole numbers. ``groups``: more shapes of a grouped problem."""
+    one row. ``whole``: small whole numbers. ``groups``: more shapes of a grouped problem. ``num_d``, ``d_op``,
+    ``activation``: what a kernel of any epilogue is asked for."""
 
     m: int
     n: int
@@ -34,12 +35,15 @@ class Case:
     batch: int = 1
     shared: str = ""
     bias: bool = False
+    num_d: int = 0
+    d_op: str = "add"
+    activation: str = "none"
     groups: tuple[tuple[int, int, int], ...] = ()
 
     def __str__(self) -> str:
         """For the names of tests: what is not as usual."""
         text = f"{self.m}x{self.n}x{self.k}"
-        for name in ("gap", "whole", "alpha", "beta", "split_k", "batch", "shared", "bias"):
+        for name in ("gap", "whole", "alpha", "beta", "split_k", "batch", "shared", "bias", "num_d", "d_op", "activation"):
             if getattr(self, name) != getattr(type(self), name):
                 text += f",{name}={getattr(self, name)}"
         return text + (f",{len(self.groups) + 1} groups" if self.groups else "")
@@ -59,14 +63,14 @@ class Operands:
             steps = (self.leading[x], 1) if by_row else (1, self.leading[x])
             blocks[x] = ((case.batch, rows, columns), (self.stride[x], *steps), bench.types[x])
         self.a, self.b, self.c, self.d = (Block(*blocks[x]) for x in ("a", "b", "c", "c"))
-        self.ld_d = [0 if case.bias and not i else case.n + case.gap + i for i in range(bench.num_d)]
+        self.ld_d = [0 if case.bias and not i else case.n + case.gap + i for i in range(case.num_d)]
         self.stride_d = [0 if case.batch == 1 or not ld else case.m * ld for ld in self.ld_d]
         shape = (case.batch, case.m, case.n)
         self.ds = [
             Block(shape, (step, ld, 1), bench.types["c"]) for step, ld in zip(self.stride_d, self.ld_d, strict=True)
         ]
         for block in (self.a, self.b, *([self.c] if case.beta else []), *self.ds):
-            fill(block, rng, case.whole, 2 if bench.d_op == "multiply" else 4)
+            fill(block, rng, case.whole, 2 if case.d_op == "multiply" else 4)
 
     @property
     def read(self) -> list[Block]:
@@ -78,7 +82,7 @@ class Operands:
         c = self.c.values if case.beta else None
         return reference.Inputs(
             self.a.values, self.b.values, c, tuple(d.values for d in self.ds), case.alpha, case.beta,
-            bench.d_op, bench.activation, bench.types["c"],
+            case.d_op, case.activation, bench.types["c"],
         )  # fmt: skip
 
 
@@ -89,12 +93,16 @@ class Bench:
         self.kernel, self.spec, self.name = RawKernel(library, entry), entry.spec, entry.name
         self.layout = str(self.spec["layout"])
         self.types = {x: element_type(str(self.spec[f"dtype_{x}"]), library.arch) for x in "abc"}
-        self.num_d = int(self.spec.get("num_d", 0))
-        self.d_op, self.activation = str(self.spec.get("d_op", "add")), str(self.spec.get("activation", "none"))
+        self._built_in = {name: self.spec.get(name, getattr(Case, name)) for name in ("num_d", "d_op", "activation")}
         self.grouped = bool(self.spec.get("grouped"))
+
+    def posed(self, case: Case) -> Case:
+        """The case with the kernel's own epilogue, unless that is any."""
+        return case if self._built_in["activation"] == "any" else replace(case, **self._built_in)
 
     def operands(self, case: Case) -> Operands:
         """New ones for a case."""
+        case = self.posed(case)
         return Operands(self, case, np.random.default_rng([case.m, case.n, case.k]))
 
     def run(self, case: Case, repeats: int | None = None) -> bytes:
@@ -102,6 +110,7 @@ class Bench:
 
         Three times unless told otherwise; once where sums are exact, so that any other bits are wrong.
         """
+        case = self.posed(case)
         repeats = repeats or (1 if case.whole else 3)
         rng = np.random.default_rng([case.m, case.n, case.k])
         shapes = [case, *(replace(case, m=m, n=n, k=k) for m, n, k in case.groups)]
@@ -131,21 +140,22 @@ class Bench:
             problem.b_format = self.b_format()
         room = scratch(self.kernel.workspace(problem))
         args = structs.GemmArgs(ctypes.sizeof(structs.GemmArgs), 0, x.a.address, b.address, x.c.address, x.d.address)
-        args.multi_d[: self.num_d] = [d.address for d in x.ds]
+        args.multi_d[: case.num_d] = [d.address for d in x.ds]
         read = [x.a, b, *([x.c] if case.beta else []), *x.ds]
         self.kernel.launch(self.kernel.plan(problem), args, read, [x.d], room)
         room.assert_untouched_around()
 
     def problem(self, case: Case, x: Operands) -> Any:
         """``kw_gemm_problem`` of a case."""
+        case = self.posed(case)
         made = structs.GemmProblem(ctypes.sizeof(structs.GemmProblem), GemmOp.GEMM.number, *self._kind(), case.split_k)
         made.m, made.n, made.k = case.m, case.n, case.k
         made.lda, made.ldb, made.ldc = (x.leading[name] for name in "abc")
         made.stride_a, made.stride_b, made.stride_c = (x.stride[name] for name in "abc")
-        made.alpha, made.beta, made.batch, made.num_d = case.alpha, case.beta, case.batch, self.num_d
-        made.d_op, made.activation = DOp.codes[self.d_op], Activation.codes[self.activation]
-        made.ld_multi_d[: self.num_d] = x.ld_d
-        made.stride_multi_d[: self.num_d] = x.stride_d
+        made.alpha, made.beta, made.batch, made.num_d = case.alpha, case.beta, case.batch, case.num_d
+        made.d_op, made.activation = DOp.codes[case.d_op], Activation.codes[case.activation]
+        made.ld_multi_d[: case.num_d] = x.ld_d
+        made.stride_multi_d[: case.num_d] = x.stride_d
         return made
 
     def b_format(self) -> int:
@@ -180,7 +190,7 @@ class Bench:
     def _judge(self, case: Case, x: Operands) -> None:
         inputs, found = x.inputs(self, case), x.d.values
         wanted = reference.exact(inputs)
-        if inputs.integers or (case.whole and self.activation in reference.PIECEWISE_LINEAR):
+        if inputs.integers or (case.whole and case.activation in reference.PIECEWISE_LINEAR):
             rounded = reference.rounded(wanted, inputs.dtype).astype(np.float64)
             wrong = np.argwhere(~(found.astype(np.float64) == rounded))
             assert not len(wrong), f"{len(wrong)} of {found.size} elements are wrong, first {wrong[0]}"

@@ -183,6 +183,12 @@ class StageInfo(ctypes.Structure):
     ]
 
 
+class TorchCount(ctypes.Structure):
+    """``kw_torch_count``."""
+
+    _fields_ = [("calls", c_uint64), ("host_ns", c_uint64)]
+
+
 _SIGNATURES: dict[str, tuple[Any, list[Any]]] = {
     "kw_dispatcher_version": (c_uint32, []),
     "kw_dispatcher_abi_version": (c_uint32, []),
@@ -210,6 +216,10 @@ _SIGNATURES: dict[str, tuple[Any, list[Any]]] = {
     "kw_plan_get_info": (c_int32, [c_void_p, POINTER(PlanInfo)]),
     "kw_plan_get_stage": (c_int32, [c_void_p, c_uint32, POINTER(StageInfo)]),
     "kw_plan_launch": (c_int32, [c_void_p, c_void_p, c_void_p]),
+    "kw_torch_use": (c_int32, [c_void_p]),
+    "kw_torch_forget": (None, []),
+    "kw_torch_after_fork": (None, []),
+    "kw_torch_counted": (TorchCount, [c_uint32, c_uint32]),
     "kw_python_use": (None, [c_void_p]),
     "kw_python_call": (c_void_p, [c_void_p, c_void_p]),
 }

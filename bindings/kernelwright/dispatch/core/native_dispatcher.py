@@ -53,6 +53,7 @@ class NativeDispatcher:
         self.native = native.library()
         self.handle = self._create()
         self._caches: list[Cache[Any, Any]] = []
+        self._reactions: dict[Callable[[], None], None] = {}
         self.plans: Cache[Any, OperationPlan[Any]] = self.new_cache()
         self._kept: dict[Any, OperationPlan[Any]] = {}
         self._score: ScoreCallback | None = None
@@ -91,6 +92,10 @@ class NativeDispatcher:
         made: Cache[Any, Any] = Cache(PLAN_LIMIT)
         self._caches.append(made)
         return made
+
+    def on_clear(self, react: Callable[[], None]) -> None:
+        """Have ``react`` called, once however often it was given, whenever other kernels may be selected."""
+        self._reactions[react] = None
 
     def check_memory(self, device: str) -> None:
         """ArrayError for arrays that are elsewhere than the memory of the dispatcher's device."""
@@ -143,6 +148,8 @@ class NativeDispatcher:
     def _clear(self) -> None:
         for cache in self._caches:
             cache.clear()
+        for react in [*self._reactions]:
+            react()
 
     def set_num_threads(self, threads: int) -> None:
         """See :meth:`Dispatcher.set_num_threads`. Raises SelectionError."""

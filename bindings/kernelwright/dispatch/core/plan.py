@@ -208,6 +208,11 @@ class OperationPlan(Generic[P]):
         return self.selection.kernel
 
     @property
+    def foreign(self) -> tuple[ctypes.c_void_p, int, Any] | None:
+        """Handle, device and an argument struct without addresses, for launches from C++; None for simulated devices."""
+        return None if self._simulated is not None else (self._handle, self._ordinal, self._binder.new_args())
+
+    @property
     def checked(self) -> Checked | None:
         """What is remembered of the arrays that were checked last."""
         return self._checked

@@ -8,6 +8,7 @@ from typing import Any
 
 from kernelwright.dispatch.recording.trace import Entry, add, entry
 from kernelwright.torch.fallback.decisions import OPERATORS
+from kernelwright.torch.road import ROAD
 
 
 @dataclass(frozen=True)
@@ -17,6 +18,7 @@ class OperatorShare:
     :ivar operator: its name in torch's namespace ``kernelwright``.
     :ivar ours: calls that kernels computed; ``torchs`` those that torch's own operators computed.
     :ivar ours_s: seconds that kernels' calls took on the host, and ``torchs_s`` the others: of a GPU the launches.
+    :ivar native: those of ``ours`` that took the native road.
     """
 
     operator: str
@@ -24,6 +26,7 @@ class OperatorShare:
     torchs: int
     ours_s: float
     torchs_s: float
+    native: int
 
     @property
     def share(self) -> float:
@@ -57,10 +60,12 @@ class Unserved:
 class Report:
     """Which share of the calls of :mod:`kernelwright.torch` was ours.
 
+    :ivar road: ``native`` where eager calls launch known plans from C++, else ``python`` and why.
     :ivar operators: in alphabetical order; operators without a call are left out.
     :ivar unserved: most frequent first.
     """
 
+    road: str
     operators: tuple[OperatorShare, ...]
     unserved: tuple[Unserved, ...]
 
@@ -83,7 +88,8 @@ class Report:
 
     def __str__(self) -> str:
         """Two tables as text."""
-        lines = ["operator                        kernels    torch  share of calls  share of host time"]
+        lines = [f"road of eager calls: {self.road}"]
+        lines.append("operator                        kernels    torch  share of calls  share of host time")
         lines += [
             f"{one.operator:<28} {one.ours:>10} {one.torchs:>8} {one.share:>14.1%} {one.time_share:>19.1%}"
             for one in self.operators
@@ -102,18 +108,21 @@ def report() -> Report:
     for name, one in sorted(OPERATORS.items()):
         reasons = list(one.reasons.values())
         calls, host_ns = sum(each.calls for each in reasons), sum(each.host_ns for each in reasons)
-        if one.ours or calls:
-            operators.append(OperatorShare(name, one.ours, calls, one.ours_ns / 1e9, host_ns / 1e9))
+        native, native_ns = ROAD.counted(name)
+        if one.ours or native or calls:
+            ours_s = (one.ours_ns + native_ns) / 1e9
+            operators.append(OperatorShare(name, one.ours + native, calls, ours_s, host_ns / 1e9, native))
         for each in reasons:
             problems = ((r.problem, r.arch, r.calls) for r in each.refusals if r.problem is not None)
             unserved.append(Unserved(name, each.calls, each.host_ns / 1e9, each.message, tuple(problems)))
-    return Report(tuple(operators), tuple(sorted(unserved, key=lambda one: -one.calls)))
+    return Report(ROAD.name, tuple(operators), tuple(sorted(unserved, key=lambda one: -one.calls)))
 
 
 def reset_report() -> None:
     """Count from 0, and log each reason once more."""
-    for one in OPERATORS.values():
+    for name, one in OPERATORS.items():
         one.reset()
+        ROAD.counted(name, reset=True)
 
 
 def _share(ours: float, others: float) -> float:

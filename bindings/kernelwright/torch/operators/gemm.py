@@ -12,7 +12,9 @@ from kernelwright.problems.shared import RESULT
 from kernelwright.torch import activations, dispatchers, inputs
 from kernelwright.torch.fallback import decisions, products
 from kernelwright.torch.operator import plain, register
-from kernelwright.torch.operators import gemm_gradient, gemm_shapes
+from kernelwright.torch.operators import gemm_gradient, gemm_native, gemm_shapes
+from kernelwright.torch.road import ROAD
+from torch.compiler import is_dynamo_compiling  # pants: no-infer-dep
 
 __all__ = ["gemm", "linear"]
 
@@ -92,7 +94,16 @@ def linear(
 
     Everything else is as for :func:`gemm`.
     """
-    return _DECISIONS.call(_linear, products.linear, (x, weight, bias, activation, dispatcher), 3)
+    given = x, weight, bias, activation, dispatcher
+    if ROAD.why_not or dispatcher or is_dynamo_compiling():
+        return _DECISIONS.call(_linear, products.linear, given, 3)
+    result = gemm_native.linear(x, weight, bias, activation)
+    if result is None:
+        generation, ours = ROAD.generation, _DECISIONS.ours
+        result = _DECISIONS.call(_linear, products.linear, given, 3)
+        if _DECISIONS.ours != ours:
+            gemm_native.learn(x, weight, bias, activation, result, generation)
+    return result
 
 
 def linear_then(x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None, activation: str) -> torch.Tensor:

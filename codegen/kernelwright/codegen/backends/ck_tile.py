@@ -41,7 +41,7 @@ class CkTileBackend:
         variables = {"name": kernel.name, "arch": kernel.arch, "symbol": kernel.symbol, "code_object": code}
         image = RenderedFile(f"{base}.image.S", render_template(template, variables))
         image_object, descriptor_object = f"{base}.image.o", f"{base}.o"
-        host_trees = ("abi", "widths", *launcher_trees([kernel.spec.op], self.name), "hip_common")
+        host_trees = _once("abi", "widths", *launcher_trees([kernel.spec.op], self.name), "hip_common")
         steps = (
             ("compile", self._compile(kernel, arch, header, assembly, 1), (header,), assembly),
             ("assemble", self.hip.assemble(assembly, device, arch.target), (assembly,), device),
@@ -99,7 +99,7 @@ class CkTileBackend:
         """Compile the table and the launcher (which knows its architecture), and link."""
         base = library.removesuffix(".so")
         table_object = f"{base}_table.o"
-        trees = (*_TREES, *launcher_trees(operations, self.name))
+        trees = _once(*_TREES, *launcher_trees(operations, self.name))
         actions = [
             self.host.compile_c(table, table_object, trees=("abi",)).action(
                 f"table:{base}", f"Compile the kernel table {table}", (table,), (table_object,)
@@ -115,3 +115,8 @@ class CkTileBackend:
         parts = (table_object, *own, *objects)
         link = self.host.link_shared(parts, library, ("dl", "pthread"))
         return (*actions, link.action(f"link:{base}", f"Link {library}", parts, (library,)))
+
+
+def _once(*trees: str) -> tuple[str, ...]:
+    """Kernels and launchers see some of the same headers."""
+    return tuple(dict.fromkeys(trees))

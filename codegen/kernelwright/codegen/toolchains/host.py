@@ -154,9 +154,7 @@ class HostToolchain:
         """
         return self._compile((*self.cxx, *_CXX), source, output, flags, trees, memory_mb)
 
-    def compile_source(
-        self, source: str, output: str, flags: Sequence[str] = (), trees: Sequence[str] = ()
-    ) -> Command:
+    def compile_source(self, source: str, output: str, flags: Sequence[str] = (), trees: Sequence[str] = ()) -> Command:
         """C or C++, as the name of ``source`` says."""
         compile = self.compile_c if source.endswith(".c") else self.compile_cxx
         return compile(source, output, flags, trees)

@@ -1,11 +1,11 @@
-// Backward weight with vectors along the channels of dy: see turned_plan.hpp.
+// Backward weight with vectors along the channels of dy: see weight_plan.hpp.
 //
 // Rows of a register block are channels of x, which a slab (or the image) has side by side and nothing packs.
 #ifndef KERNELWRIGHT_CPU_LAUNCHERS_CONVOLUTION_TURNED_DRIVER_HPP
 #define KERNELWRIGHT_CPU_LAUNCHERS_CONVOLUTION_TURNED_DRIVER_HPP
 
-#include "launchers/cpu/convolution/turned_plan.hpp"
 #include "launchers/cpu/convolution/weight_job.hpp"
+#include "launchers/cpu/convolution/weight_plan.hpp"
 
 namespace kernelwright::cpu {
 

@@ -35,6 +35,7 @@ kw_hip_conv_arguments arguments_of(const kw_conv_problem& p, int* lost) {
   x.shares = kw_as_int32(p.split_k, lost);
   x.alpha = static_cast<float>(p.alpha);
   x.beta = static_cast<float>(p.beta);
+  x.activation = p.activation;
   for (int i = 0; i < KW_CONV_SPATIAL; ++i) {
     x.extent[i] = kw_as_int32(p.extent[i], lost);
     x.out[i] = kw_as_int32(kw_conv_out(&p, i), lost);
@@ -74,21 +75,23 @@ kw_status plan_of(const kw_kernel* kernel, const kw_problem* problem, kw_hip_con
   made->block = facts.block_size;
   made->aligned = static_cast<uint32_t>(kw_hip_conv_alignment(&conv.traits));
   made->op = p.base.op;
+  made->bias = p.bias != 0;
+  made->residual = p.residual != 0;
   if (made->grid != 0 && conv.sum.image != nullptr) plan_slices(p, made, &lost);
   if (!lost) return KW_OK;
   snprintf(reason, bytes, "a number of the problem does not fit into the argument of the kernel");
   return KW_UNSUPPORTED;
 }
 
-kw_status check_pointers(const kw_conv_traits& t, const kw_hip_conv_plan& made, const kw_conv_args& given) {
+kw_status check_pointers(const kw_hip_conv_plan& made, const kw_conv_args& given) {
   const bool reads = made.grid != 0;  // tensors without elements may have any address
   const uintptr_t bits = reads ? bits_of(given.a, given.b, given.d) : bits_of(given.d);
   if (!given.d || (reads && (!given.a || !given.b)))
     return kw_hip_fail(KW_INVALID_ARGUMENT, "a, b and d must not be null");
   if (bits % made.aligned != 0)
     return kw_hip_fail(KW_INVALID_ARGUMENT, "a, b and d must be aligned to %u bytes", made.aligned);
-  if (t.bias && !given.bias) return kw_hip_fail(KW_INVALID_ARGUMENT, "bias must not be null");
-  if (t.residual && !given.residual) return kw_hip_fail(KW_INVALID_ARGUMENT, "residual must not be null");
+  if (made.bias && !given.bias) return kw_hip_fail(KW_INVALID_ARGUMENT, "bias must not be null");
+  if (made.residual && !given.residual) return kw_hip_fail(KW_INVALID_ARGUMENT, "residual must not be null");
   return KW_OK;
 }
 
@@ -116,7 +119,7 @@ kw_status kw_hip_conv_launch(const kw_kernel* kernel, const void* plan, const kw
   const auto& made = *static_cast<const kw_hip_conv_plan*>(plan);
   if (made.grid == 0 && made.sum_grid == 0) return KW_OK;
   const auto& conv = held_by<kw_hip_conv>(kernel);
-  status = check_pointers(conv.traits, made, *given);
+  status = check_pointers(made, *given);
   if (status == KW_OK) status = check_workspace(*where, made.workspace_bytes, "the slices take");
   if (status != KW_OK) return status;
   // The implicit GEMM of backward weight has dy first.
@@ -125,8 +128,8 @@ kw_status kw_hip_conv_launch(const kw_kernel* kernel, const void* plan, const kw
   x.a = swapped ? given->b : given->a;
   x.b = swapped ? given->a : given->b;
   x.d = given->d;
-  x.bias = given->bias;
-  x.residual = given->residual;
+  x.bias = made.bias ? given->bias : nullptr;
+  x.residual = made.residual ? given->residual : nullptr;
   x.partial = where->workspace;
   if (made.grid != 0) status = kw_hip_launch(&conv.code, where, made.grid, made.block, &x, sizeof x);
   if (status != KW_OK || made.sum_grid == 0) return status;

@@ -17,7 +17,7 @@ struct operand {
   const char* contiguous_name;
   int64_t contiguous, strided;  // extents along and across rows of memory
   int64_t stride;
-  int64_t strided_end;  // across rows, rounded up to what the kernel addresses
+  int64_t strided_end;  // across rows, as many as the kernel addresses from one place
   int64_t overrun;      // along rows
   uint32_t vector, tile, padded;
   uint32_t dtype;
@@ -44,13 +44,14 @@ operand permuted_b(const kw_gemm_traits& t, const kw_gemm_problem& p, const kw_h
   return {"permuted B", "k", row, p.n, row, end, tile * kMaxPrefetch, facts.packed_k, tile, t.pad_k, p.dtype_b};
 }
 
-// How an extent is tiled: what the kernel addresses beyond its end along rows of memory, and across them.
+// How an extent is tiled: what the kernel addresses of it across rows of memory, and beyond its end along them.
 struct axis {
   int64_t end, overrun;
   uint32_t tile, padded;
 };
 
-axis axis_of(int64_t extent, uint32_t tile, uint32_t padded) { return {round_up(extent, tile), tile, tile, padded}; }
+// M and N: rows of a tile are addressed from its first one on.
+axis axis_of(uint32_t tile, uint32_t padded) { return {tile, tile, tile, padded}; }
 
 // K tiles are fetched ahead.
 axis axis_k(const kw_gemm_traits& t, const kw_gemm_problem& p) {
@@ -77,7 +78,7 @@ operand operand_of(const kw_gemm_Matrix& matrix, const axis& rows, const axis& c
 // Returns how many there are: those of C and D only, which have one leading dimension, come as two.
 int describe_operands(const kw_gemm_traits& t, const kw_gemm_problem& p, const kw_hip_gemm_facts& facts,
                       operand (&operands)[kMaxOperands]) {
-  const axis m = axis_of(p.m, t.tile_m, t.pad_m), n = axis_of(p.n, t.tile_n, t.pad_n), k = axis_k(t, p);
+  const axis m = axis_of(t.tile_m, t.pad_m), n = axis_of(t.tile_n, t.pad_n), k = axis_k(t, p);
   operands[0] = operand_of(kw_gemm_matrix_a(&p), m, k, facts.vector_a);
   operands[1] = t.b_format != 0 ? permuted_b(t, p, facts) : operand_of(kw_gemm_matrix_b(&p), k, n, facts.vector_b);
   operands[2] = operands[3] = operand_of(kw_gemm_matrix_c(&p), m, n, facts.vector_d);
@@ -94,14 +95,20 @@ int describe_operands(const kw_gemm_traits& t, const kw_gemm_problem& p, const k
   return 4 + static_cast<int>(p.num_d);
 }
 
-kw_status check_alignment(const operand& x, uint32_t row_bytes, char* reason, size_t bytes) {
-  if (x.stride * static_cast<int64_t>(kw_dtype_bytes(x.dtype)) % row_bytes == 0) return KW_OK;
+// What an access of an operand needs: no more bytes than it has.
+uint32_t alignment(const operand& x, const kw_hip_gemm_facts& facts) {
+  return static_cast<uint32_t>(kw_smaller(x.vector * static_cast<int64_t>(kw_dtype_bytes(x.dtype)), facts.row_bytes));
+}
+
+kw_status check_alignment(const operand& x, const kw_hip_gemm_facts& facts, char* reason, size_t bytes) {
+  const uint32_t aligned = alignment(x, facts);
+  if (x.stride * static_cast<int64_t>(kw_dtype_bytes(x.dtype)) % aligned == 0) return KW_OK;
   snprintf(reason, bytes, "the leading dimension of %s is %lld: its rows are not aligned to %u bytes.", x.name,
-           static_cast<long long>(x.stride), row_bytes);
+           static_cast<long long>(x.stride), aligned);
   return KW_UNSUPPORTED;
 }
 
-kw_status check_operand(const operand& x, uint32_t row_bytes, char* reason, size_t bytes) {
+kw_status check_operand(const operand& x, const kw_hip_gemm_facts& facts, char* reason, size_t bytes) {
   const long long extent = x.contiguous, stride = x.stride;
   const int64_t span = kw_add(kw_mul(x.strided_end, x.stride), x.overrun);
   if (!x.padded && x.contiguous % x.tile != 0)
@@ -110,7 +117,7 @@ kw_status check_operand(const operand& x, uint32_t row_bytes, char* reason, size
   else if (x.contiguous % x.vector != 0)
     snprintf(reason, bytes, "%s = %lld is not a multiple of %u, the vector in which %s is accessed.", x.contiguous_name,
              extent, x.vector, x.name);
-  else if (check_alignment(x, row_bytes, reason, bytes) != KW_OK)
+  else if (check_alignment(x, facts, reason, bytes) != KW_OK)
     return KW_UNSUPPORTED;
   else if (!kw_bytes_fit_int32(kw_larger(span, x.stride), kw_dtype_bytes(x.dtype)))
     snprintf(reason, bytes, "%s spans %lld rows of %lld elements: its byte offsets do not fit into 31 bits.", x.name,
@@ -121,7 +128,8 @@ kw_status check_operand(const operand& x, uint32_t row_bytes, char* reason, size
 }
 
 // The matrices of a batch begin at whole rows' alignments, and the last one's bytes are counted in 63 bits.
-kw_status check_strides(const kw_gemm_problem& p, uint32_t row_bytes, char* reason, size_t bytes) {
+kw_status check_strides(const kw_gemm_problem& p, const operand (&operands)[kMaxOperands],
+                        const kw_hip_gemm_facts& facts, char* reason, size_t bytes) {
   const int64_t strides[] = {p.stride_a, p.stride_b, p.stride_c};
   const uint32_t dtypes[] = {p.dtype_a, p.dtype_b, p.dtype_c};
   for (int i = 0; i < 3 + static_cast<int>(p.num_d) && p.batch > 1; ++i) {
@@ -132,9 +140,10 @@ kw_status check_strides(const kw_gemm_problem& p, uint32_t row_bytes, char* reas
                static_cast<long long>(p.batch), static_cast<long long>(stride));
       return KW_UNSUPPORTED;
     }
-    if (i >= 3 || one % row_bytes == 0) continue;
+    const uint32_t aligned = alignment(operands[i < 2 ? i : i + 1], facts);
+    if (one % aligned == 0) continue;
     snprintf(reason, bytes, "stride_%c is %lld: the matrices of the batch are not aligned to %u bytes.", 'a' + i,
-             static_cast<long long>(stride), row_bytes);
+             static_cast<long long>(stride), aligned);
     return KW_UNSUPPORTED;
   }
   return KW_OK;
@@ -183,10 +192,10 @@ kw_status check_sizes(const kw_hip_gemm& gemm, const kw_gemm_problem& p, const k
   for (int i = 0; i < count && status == KW_OK; ++i) {
     if (i == 3) continue;  // C: only its rows' alignment matters, below
     if (i < 2 && finishes_alone(gemm, p)) continue;
-    status = check_operand(operands[i], i < 3 ? facts.row_bytes : 1, reason, bytes);
+    status = check_operand(operands[i], facts, reason, bytes);
   }
-  if (status == KW_OK) status = check_alignment(operands[3], facts.row_bytes, reason, bytes);
-  if (status == KW_OK) status = check_strides(p, facts.row_bytes, reason, bytes);
+  if (status == KW_OK) status = check_alignment(operands[3], facts, reason, bytes);
+  if (status == KW_OK) status = check_strides(p, operands, facts, reason, bytes);
   return status == KW_OK ? check_counts(gemm, p, facts, reason, bytes) : status;
 }
 

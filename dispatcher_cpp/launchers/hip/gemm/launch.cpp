@@ -56,6 +56,8 @@ kw_hip_gemm_arguments arguments_of(const kw_gemm_problem& p, int* lost) {
   x.batch = kw_as_int32(p.batch, lost);
   x.shares = 1;
   x.alpha = static_cast<float>(p.alpha), x.beta = static_cast<float>(p.beta);
+  x.num_d = static_cast<uint8_t>(p.num_d), x.d_op = static_cast<uint8_t>(p.d_op);
+  x.activation = static_cast<uint8_t>(p.activation);
   for (uint32_t i = 0; i < p.num_d; ++i) {
     x.ld_multi_d[i] = kw_as_int32(p.ld_multi_d[i], lost);
     x.stride_multi_d[i] = p.stride_multi_d[i];

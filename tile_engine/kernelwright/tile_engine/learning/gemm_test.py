@@ -11,9 +11,9 @@ from kernelwright.codegen.formulas.made import find
 from kernelwright.codegen.formulas.translate import constants
 from kernelwright.codegen.heuristics.schema import schema_of
 from kernelwright.codegen.operations.gemm.spec import gemm_spec
-from kernelwright.codegen.operations.gemm.time_model.problem import read_fields
 from kernelwright.codegen.operations.gemm.time_model.times import estimate
 from kernelwright.codegen.selecting.specs import parse_kernel
+from kernelwright.problems.gemm.problem import GemmProblem
 from kernelwright.tile_engine.learning.gemm import GemmLearning
 
 SCHEMA = schema_of("gemm")
@@ -44,7 +44,7 @@ def test_the_prior_is_the_predicted_time(tile: str, cluster: list[int]) -> None:
         spec = gemm_spec(parse_kernel({**raw, "split_k": split}, arch))
         for m, n, k in PROBLEMS:
             for slices in (1, 3, 8)[: 3 if split else 1]:
-                posed = read_fields({"m": m, "n": n, "k": k, "dtype": "bf16"})
+                posed = GemmProblem(m, n, k, "bf16")
                 expected = estimate(spec, posed, arch, slices, 132).total_us
                 record = {"m": m, "n": n, "k": k, "batch": 1}
                 given = {**GemmLearning().inputs(record, spec.model_dump(mode="json"), slices), "units": 132.0}

@@ -8,6 +8,7 @@ from typing import TypeVar
 from kernelwright.arch import Arch
 from kernelwright.codegen.backends.ck_tile_waves import most_waves_per_simd
 from kernelwright.codegen.dtypes import DType
+from kernelwright.codegen.fields import Activation
 from kernelwright.codegen.kernel import Kernel
 from kernelwright.codegen.operations.convolution.constraints.ck_tile_copies import lds_bytes
 from kernelwright.codegen.operations.convolution.spec import (
@@ -59,7 +60,7 @@ SPECIALIZATIONS: Mapping[Specialization, tuple[str, str]] = {
 SOURCES = launcher_files("ck_tile", "convolution", "launch")
 """Launcher sources that a library with convolution kernels contains."""
 
-TREES = ("hip_convolution", "hip_gemm")
+TREES = ("hip_convolution", "hip_gemm", "abi")
 """The pipelines are those of GEMM."""
 
 SUM_SUFFIX = "_sum"
@@ -95,6 +96,8 @@ def context(kernel: Kernel, arch: Arch) -> Mapping[str, object]:
         "abi_specialization": abi_special,
         "abi_dtype": spec.dtype.c_name,
         "abi_op": OPS[spec.direction].c_name,
+        "serves_bias": spec.bias or spec.activation is Activation.ANY,
+        "serves_residual": spec.residual or spec.activation is Activation.ANY,
         "waves_per_simd": waves_per_simd(spec, arch),
         "function": f"{kernel.symbol}_conv",
         "sum": f"{kernel.symbol}{SUM_SUFFIX}",

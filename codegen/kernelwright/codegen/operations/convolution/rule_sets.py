@@ -20,7 +20,7 @@ from kernelwright.codegen.operations.convolution.spec import GroupedConvSpec
 RULE_SETS: Mapping[str, str] = MappingProxyType(
     {
         "default": "a few tiles for each direction: the set that needs no knowledge",
-        "essential": "at most two kernels for each direction and dtype: small to build",
+        "essential": "at most four kernels for each direction and dtype: small to build",
         "release": "the fewest kernels that are fastest on measured problems: where kernels were measured",
         "tiny": "one kernel of each kind, for the quickest test",
         "tests": "what tests of every kind of problem need",

@@ -193,8 +193,7 @@ class GroupedConvSpec(Spec):
     activation: Activation = Field(
         default=Activation.NONE,
         json_schema_extra=OMITTED_AT_DEFAULT,
-        description="The last step of the epilogue (forward). `any` (CPUs and NVIDIA GPUs): the kernel serves"
-        " every epilogue.",
+        description="The last step of the epilogue (forward). `any`: the kernel serves every epilogue.",
     )
     image_tile: Plane = Field(
         default=_NO_PLANE,

@@ -8,7 +8,15 @@ from typing import TypeVar
 from kernelwright.arch import Arch
 from kernelwright.codegen.dtypes import ELEMENT_BYTES, Layout
 from kernelwright.codegen.kernel import Kernel
-from kernelwright.codegen.operations.gemm.spec import Epilogue, Pipeline, Scheduler, StreamK, gemm_spec
+from kernelwright.codegen.operations.gemm.spec import (
+    MAX_D_TENSORS,
+    Activation,
+    Epilogue,
+    Pipeline,
+    Scheduler,
+    StreamK,
+    gemm_spec,
+)
 from kernelwright.codegen.symbols import CK_TILE_DTYPES
 from kernelwright.codegen.trees import launcher_files
 
@@ -27,6 +35,7 @@ PIPELINES: Mapping[Pipeline, str | None] = {
     Pipeline.COMPV6: "kernelwright::hip::compv6",
     Pipeline.COMP_ASYNC: "kernelwright::hip::comp_async",
     Pipeline.PRESHUFFLEV2: "kernelwright::hip::preshufflev2",
+    Pipeline.NARROW: "kernelwright::hip::narrow",
     Pipeline.TMA: None,
     Pipeline.CP_ASYNC: None,
     Pipeline.PACKED: None,
@@ -51,7 +60,7 @@ STREAM_K: Mapping[StreamK, str | None] = {
 }
 
 SOURCES = launcher_files("ck_tile", "gemm", "conditions", "launch", "grouped", "shuffle")
-TREES = ("hip_gemm",)
+TREES = ("hip_gemm", "gemm", "abi")
 """Launcher sources that a library with GEMM kernels contains."""
 
 SUM_SUFFIX = "_sum"
@@ -79,6 +88,7 @@ def context(kernel: Kernel, arch: Arch) -> Mapping[str, object]:
         "scheduler": _symbol(SCHEDULERS, spec.scheduler),
         "stream_k": _symbol(STREAM_K, spec.stream_k),
         "sums": not spec.grouped,
+        "most_d": MAX_D_TENSORS if spec.activation is Activation.ANY else spec.num_d,
         "function": f"{kernel.symbol}_gemm",
         "sum": f"{kernel.symbol}{SUM_SUFFIX}",
         "facts": f"{kernel.symbol}_facts",

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import itertools
+
 import pytest
 
 from kernelwright import arch as archs
@@ -47,13 +49,18 @@ def test_essential_is_small_and_default_serves_every_dtype(arch: str) -> None:
     default = expand_set("gemm:default", model).kernels
     assert set(essential) <= set(default) and len(default) <= 80
     assert {"fp16", "bf16"} <= {str(gemm_spec(kernel).dtype_a) for kernel in essential}
-    if model.backend != "cpu":
+    if model.backend == "ck_tile":  # what models compute, and each variant once on one architecture
+        types = [(spec.dtype_a, spec.dtype_c, spec.layout) for spec in map(gemm_spec, essential)]
+        for dtype, result, layout in itertools.product(("fp16", "bf16"), ("same", "fp32"), ("rcr", "rrr", "crr")):
+            result = dtype if result == "same" else result
+            assert (dtype, result, layout) in types or (result, layout) == ("fp32", "rrr")
+        assert len(essential) <= 28
+    if model.backend == "cutlass":
         plain = [
             kernel for kernel in essential if gemm_spec(kernel).variant == "standard" and not gemm_spec(kernel).split_k
         ]
         assert 3 <= len(plain) <= 4
-        # What ships. On NVIDIA GPUs every product of a training step is served, see docs/coverage.md.
-        assert len(essential) <= (30 if model.backend == "cutlass" else 10)
+        assert len(essential) <= 30  # every product of a training step is served, see docs/coverage.md
     offered = {key.split("_")[0] for key in gemm_section(model).warp_tiles} - LEFT_OUT.get(arch, set())
     assert {str(gemm_spec(kernel).dtype_a) for kernel in default} == offered
 

@@ -52,6 +52,7 @@ class Pipeline(StrEnum):
     COMPV6 = "compv6"
     COMP_ASYNC = "comp_async"
     PRESHUFFLEV2 = "preshufflev2"
+    NARROW = "narrow"  # AMD: compv3 that loads elements one by one, for rows of any length and alignment
     TMA = "tma"  # NVIDIA: bulk tensor copies, warp specialised
     CP_ASYNC = "cp_async"  # NVIDIA: copies by threads, of rows at any address
     PACKED = "packed"  # CPU: both operands packed into cache blocks
@@ -81,8 +82,8 @@ MAX_D_TENSORS = MAX_D.value
 class GemmSpec(Spec):
     """One GEMM kernel: C = A·B, or act(A·B op D0 op D1 …), tiled tile → wave → warp_tile.
 
-    ``wave`` counts waves (on NVIDIA warp groups, or warps where they multiply by themselves; 1 on CPU) along each extent of a tile; ``warp_tile`` is the extent of
-    one matrix instruction (of the register block on CPU). With ``split_k`` the workgroups of a tile share K: each sums
+    ``wave`` counts waves (on NVIDIA warp groups, or warps where they multiply by themselves; 1 on CPU) along each
+    extent of a tile; ``warp_tile`` is the extent of one matrix instruction (of the register block on CPU). With ``split_k`` the workgroups of a tile share K: each sums
     a slice into the workspace, and a second kernel adds the slices up in order, scales and converts. With ``stream_k``
     they share all tiles' steps along K evenly, whatever the number of tiles.
 
@@ -165,7 +166,7 @@ class GemmSpec(Spec):
     activation: Activation = Field(
         default=Activation.NONE,
         json_schema_extra=OMITTED_AT_DEFAULT,
-        description="The last step of the epilogue. `any` (CPUs, NVIDIA GPUs): the kernel serves every epilogue.",
+        description="The last step of the epilogue. `any`: the kernel serves every epilogue.",
     )
     batched: StrictBool = Field(
         default=False,

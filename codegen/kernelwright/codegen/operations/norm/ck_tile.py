@@ -12,9 +12,10 @@ from kernelwright.codegen.dtypes import DType
 from kernelwright.codegen.kernel import Kernel
 from kernelwright.codegen.operations.norm.gpu import symbols
 from kernelwright.codegen.operations.norm.spec import norm_spec
+from kernelwright.codegen.trees import launcher_files
 from kernelwright.problems.norm.description import LARGEST, LARGEST_FNUZ
 
-SOURCES = {"norm_launch": "__hip_norm_launcher/launchers/hip/norm/launch.cpp"}
+SOURCES = launcher_files("ck_tile", "norm", "launch")
 """Launcher sources that a library with norm kernels contains."""
 
 TREES = ("hip_norm", "norm")

@@ -11,8 +11,9 @@ from kernelwright.arch import Arch
 from kernelwright.codegen.kernel import Kernel
 from kernelwright.codegen.operations.norm.gpu import symbols
 from kernelwright.codegen.operations.norm.spec import norm_spec
+from kernelwright.codegen.trees import launcher_files
 
-SOURCES = {"norm_launch": "__cuda_src_norm_launcher/launchers/cuda/norm/launch.cpp"}
+SOURCES = launcher_files("cutlass", "norm", "launch")
 """Launcher sources that a library with norm kernels contains."""
 
 TREES = ("cuda_src_norm",)

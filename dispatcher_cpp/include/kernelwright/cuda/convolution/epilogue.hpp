@@ -142,6 +142,8 @@ struct epilogue {
       activate<act>(f);
     } else if (p.activation == KW_ACTIVATION_RELU) {
       activate<function::relu>(f);
+    } else if (__builtin_expect(p.activation == KW_ACTIVATION_SILU, 0)) {
+      activate<function::silu>(f);
     } else if (__builtin_expect(p.activation != KW_ACTIVATION_NONE, 0)) {
       activate_in_turns(p.activation, f);
     }

@@ -73,8 +73,8 @@ struct any_epilogue_node {
   template <class Places, class Source>
   struct ConsumerStoreCallbacks : cutlass::epilogue::fusion::detail::EmptyConsumerStoreCallbacks {
     // wgmma leaves a thread two neighbours of a row, and the same columns 8 rows below.
-    static constexpr int kSubtiles = swap ? decltype(cute::size<3>(Places{}))::value
-                                          : decltype(cute::size<4>(Places{}))::value;
+    static constexpr int kSubtiles =
+        swap ? decltype(cute::size<3>(Places{}))::value : decltype(cute::size<4>(Places{}))::value;
     static constexpr int kElements = decltype(cute::size(Source{}))::value;
     static constexpr int kOfSubtile = swap ? 2 : kElements / 2;
     // Lines of 4-byte elements would take registers that the accumulators need.
@@ -88,8 +88,14 @@ struct any_epilogue_node {
 
     CUTLASS_DEVICE ConsumerStoreCallbacks(Params const& all, Places const& of, Source const& loaded, int first_row,
                                           int first_column, int rows, int columns, int product)
-        : p(all), places(of), source(loaded), row(first_row), column(first_column), rows_left(rows),
-          columns_left(columns), batch(product) {}
+        : p(all),
+          places(of),
+          source(loaded),
+          row(first_row),
+          column(first_column),
+          rows_left(rows),
+          columns_left(columns),
+          batch(product) {}
 
     CUTLASS_DEVICE auto place(int i, int m, int n) const { return places(cute::_, cute::_, cute::_, m, n)(i); }
 

@@ -1,5 +1,5 @@
-// GEMM for matrices that TMA cannot read or write: rows at any address. Threads copy operands into shared memory, 16, 8,
-// 4 or 2 bytes at a time as the problem's rows allow, and warps multiply by mma.sync.
+// GEMM for matrices that TMA cannot read or write: rows at any address. Threads copy operands into shared memory, 16,
+// 8, 4 or 2 bytes at a time as the problem's rows allow, and warps multiply by mma.sync.
 //
 // The workgroups loop over all tiles of all products. Sums go through shared memory to the epilogue, which works on
 // neighbouring columns: it reads and writes single elements, whole lines of them at once.
@@ -13,7 +13,7 @@
 #include "kernelwright/cuda/common/device.hpp"
 #include "kernelwright/cuda/common/mma.hpp"
 #include "kernelwright/cuda/common/resources.hpp"
-#include "kernelwright/cuda/gemm/problem.h"
+#include "kernelwright/cuda/gemm/launcher.h"
 
 namespace kernelwright::cuda {
 
@@ -99,7 +99,8 @@ struct copied_tile {
   template <bool inner>
   __device__ static void fragment(uint32_t (&to)[4], uint32_t base, int at, int depth_at) {
     const int lane = static_cast<int>(threadIdx.x) % 32, matrix = lane / 8;
-    const int along = at + (inner ? matrix / 2 : matrix % 2) * 8, deep = depth_at + (inner ? matrix % 2 : matrix / 2) * 8;
+    const int along = at + (inner ? matrix / 2 : matrix % 2) * 8,
+              deep = depth_at + (inner ? matrix % 2 : matrix / 2) * 8;
     if constexpr (along_k) {
       load_matrices<false>(to, address(base, along + lane % 8, deep / 8));
     } else {
@@ -112,8 +113,8 @@ template <class Config>
 struct copied_kernel {
   using element = typename Config::element_a;
   using element_c = typename Config::element_c;
-  using multiplied = cutlass::platform::conditional_t<cutlass::platform::is_same<element, cutlass::bfloat16_t>::value,
-                                                      bfloat16, half>;
+  using multiplied =
+      cutlass::platform::conditional_t<cutlass::platform::is_same<element, cutlass::bfloat16_t>::value, bfloat16, half>;
   static constexpr int tile_m = Config::tile_m, tile_n = Config::tile_n, tile_k = Config::tile_k;
   static constexpr int warps_m = Config::warps_m, warps_n = Config::warps_n, threads = 32 * warps_m * warps_n;
   static constexpr int rows = tile_m / warps_m / 16, columns = tile_n / warps_n / 8;  // of matrices, for each warp
@@ -126,12 +127,14 @@ struct copied_kernel {
   static_assert(columns % 2 == 0 && rows > 0 && tile_k % 16 == 0, "a warp loads four matrices of B at a time");
 
   __device__ static void run(copied_params const& p, char* shared) {
-    const int64_t tiles_m = (p.m + tile_m - 1) / tile_m, tiles_n = (p.n + tile_n - 1) / tile_n, of_one = tiles_m * tiles_n;
+    const int64_t tiles_m = (p.m + tile_m - 1) / tile_m, tiles_n = (p.n + tile_n - 1) / tile_n,
+                  of_one = tiles_m * tiles_n;
     for (int64_t at = blockIdx.x; at < of_one * p.batch; at += gridDim.x) {
       // Eight rows of tiles side by side, so that neighbours in time share operands in L2.
       const int64_t product = at / of_one, inside = at % of_one, band = inside / (8 * tiles_n);
       const int64_t height = min(static_cast<int64_t>(8), tiles_m - band * 8), rest = inside - band * 8 * tiles_n;
-      const int row = static_cast<int>(band * 8 + rest % height) * tile_m, column = static_cast<int>(rest / height) * tile_n;
+      const int row = static_cast<int>(band * 8 + rest % height) * tile_m,
+                column = static_cast<int>(rest / height) * tile_n;
       float sums[rows][columns][4] = {};
       multiply_tile(p, shared, product, row, column, sums);
       keep(shared, sums);
@@ -247,7 +250,8 @@ struct copied_gemm {
   // The largest copy that lines allow: of rows, of products and of the first address.
   static copied_operand operand(const void* data, int64_t leading, int64_t batch, int64_t products) {
     const auto address = reinterpret_cast<uintptr_t>(data);
-    const auto all = address | static_cast<uint64_t>(leading) * 2 | (products > 1 ? static_cast<uint64_t>(batch) * 2 : 0);
+    const auto all =
+        address | static_cast<uint64_t>(leading) * 2 | (products > 1 ? static_cast<uint64_t>(batch) * 2 : 0);
     int32_t bytes = 16;
     while (bytes > 2 && all % bytes != 0) bytes /= 2;
     return {data, leading, batch, bytes};

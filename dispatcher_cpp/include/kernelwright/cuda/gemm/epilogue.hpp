@@ -101,9 +101,8 @@ struct fused_epilogue : reads_c {
 };
 
 template <class Config, class Tile, class LayoutD>
-using epilogue_of =
-    cute::conditional_t<cute::is_same_v<typename Config::activation, function::any>, any_epilogue<Config>,
-                        cute::conditional_t<Config::fused, fused_epilogue<Config, Tile, LayoutD>,
-                                            plain_epilogue<Config>>>;
+using epilogue_of = cute::conditional_t<
+    cute::is_same_v<typename Config::activation, function::any>, any_epilogue<Config>,
+    cute::conditional_t<Config::fused, fused_epilogue<Config, Tile, LayoutD>, plain_epilogue<Config>>>;
 
 }  // namespace kernelwright::cuda

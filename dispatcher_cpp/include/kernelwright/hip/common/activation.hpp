@@ -4,7 +4,10 @@
 
 #include <hip/hip_runtime.h>
 
+#include <type_traits>
+
 #include "ck_tile/core.hpp"
+#include "kernelwright/epilogue.h"
 
 namespace kernelwright::hip {
 
@@ -71,6 +74,32 @@ struct sigmoid {
 struct tanh {
   CK_TILE_DEVICE static float of(float x) { return hyperbolic_tangent(x); }
 };
+
+// Of a description: the arguments say what the epilogue does. The same in all lanes, so branches cost scalars only.
+struct any {};
+template <class T>
+inline constexpr bool any_epilogue = std::is_same_v<typename T::activation, any>;
+
+// Calls `apply` with the activation of a kw_activation, and not at all for none.
+template <class Apply>
+CK_TILE_DEVICE void with_activation(uint32_t activation, const Apply& apply) {
+  switch (activation) {
+    case KW_ACTIVATION_RELU:
+      return apply(relu{});
+    case KW_ACTIVATION_GELU:
+      return apply(gelu{});
+    case KW_ACTIVATION_FAST_GELU:
+      return apply(fast_gelu{});
+    case KW_ACTIVATION_SILU:
+      return apply(silu{});
+    case KW_ACTIVATION_SIGMOID:
+      return apply(sigmoid{});
+    case KW_ACTIVATION_TANH:
+      return apply(tanh{});
+    default:
+      return;
+  }
+}
 
 }  // namespace kernelwright::hip
 

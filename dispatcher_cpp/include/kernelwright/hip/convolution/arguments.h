@@ -30,7 +30,8 @@ typedef struct kw_hip_conv_arguments {
   int32_t point_x[3], point_y[3]; /* from one point to the next along D, H and W */
   int32_t shares;
   float alpha;
-  float beta; /* 0 but where the slices are added up */
+  float beta;          /* 0 but where the slices are added up */
+  uint32_t activation; /* kw_activation; read by kernels of any epilogue, as is whether bias and residual are null */
 } kw_hip_conv_arguments;
 
 #define KW_HIP_CONV_FACTS_MAGIC 0x3157434bu /* "KCW1" */

@@ -168,15 +168,24 @@ struct kernel {
       put(static_cast<float*>(x.partial) + int64_t{slice} * x.groups * g.m() * g.n());
     } else {
       tile_elementwise_inout([&](float& sum) { sum *= x.alpha; }, sums);
-      if constexpr (T::bias) {
+      constexpr bool any = any_epilogue<T>;
+      if constexpr (T::bias || any) {
         const auto row =
             make_naive_tensor_descriptor(make_tuple(g.m(), g.n()), make_tuple(0, 1), number<1>{}, number<1>{});
-        add(sums, static_cast<const typename T::element*>(x.bias) + int64_t{group} * x.k, row, at_m, at_n);
+        if (!any || x.bias != nullptr)
+          add(sums, static_cast<const typename T::element*>(x.bias) + int64_t{group} * x.k, row, at_m, at_n);
       }
-      if constexpr (T::residual)
-        add(sums, static_cast<const typename T::element*>(x.residual) + g.at_d(group), g.d(), at_m, at_n);
-      if constexpr (!std::is_same_v<typename T::activation, none>)
-        tile_elementwise_inout([](float& sum) { sum = T::activation::of(sum); }, sums);
+      if constexpr (T::residual || any) {
+        if (!any || x.residual != nullptr)
+          add(sums, static_cast<const typename T::element*>(x.residual) + g.at_d(group), g.d(), at_m, at_n);
+      }
+      const auto activate = [&](auto activation) {
+        tile_elementwise_inout([](float& sum) { sum = decltype(activation)::of(sum); }, sums);
+      };
+      if constexpr (any)
+        with_activation(x.activation, activate);
+      else if constexpr (!std::is_same_v<typename T::activation, none>)
+        activate(typename T::activation{});
       put(static_cast<typename T::element*>(x.d));
     }
   }

@@ -26,7 +26,7 @@ typedef struct kw_hip_conv_plan {
   uint32_t sum_grid;               /* 0 = the kernel writes the result itself */
   uint32_t aligned;                /* bytes that addresses of operands must be multiples of */
   uint32_t op;
-  uint32_t reserved;
+  uint16_t bias, residual; /* does the problem have them? */
   uint64_t workspace_bytes;
 } kw_hip_conv_plan;
 

@@ -8,27 +8,6 @@ namespace kernelwright::hip::convolution {
 
 using ck_tile::index_t;
 
-// CK Tile transposes in registers as if it had chosen the vectors itself; here they are the spec's.
-template <class Base>
-struct fixed_vectors : Base {
-  template <class P>
-  CK_TILE_HOST_DEVICE static constexpr auto MakeShuffledARegTileDistribution() {
-    return turned<P, P::BlockGemmShape::kM, P::VectorSizeA>();
-  }
-  template <class P>
-  CK_TILE_HOST_DEVICE static constexpr auto MakeShuffledBRegTileDistribution() {
-    return turned<P, P::BlockGemmShape::kN, P::VectorSizeB>();
-  }
-
- private:
-  template <class P, index_t Extent, index_t Vector>
-  CK_TILE_HOST_DEVICE static constexpr auto turned() {
-    constexpr auto pattern = ck_tile::tile_distribution_pattern::thread_raked;
-    return ck_tile::tile_distribution_encoding_pattern_2d<P::kBlockSize, P::BlockGemmShape::kK, Extent, Vector,
-                                                          pattern>::make_shuffled_2d_static_tile_distribution();
-  }
-};
-
 using policy = fixed_vectors<ck_tile::UniversalGemmPipelineAgBgCrPolicy>;
 using policy_v4 = fixed_vectors<ck_tile::GemmPipelineAgBgCrCompV4DefaultPolicy>;
 using policy_v6 = fixed_vectors<ck_tile::GemmPipelineAgBgCrCompV6DefaultPolicy>;

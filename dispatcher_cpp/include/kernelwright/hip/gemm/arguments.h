@@ -35,7 +35,8 @@ typedef struct kw_hip_gemm_arguments {
   int32_t shares;     /* 1: each workgroup has a whole tile; 0: K is empty */
   int32_t workgroups; /* of the launch; a persistent kernel's walk the tiles in steps of it */
   float alpha, beta;  /* 1 and 0 for integers */
-  int32_t reserved;
+  /* Read by kernels of any epilogue: D tensors that there are, kw_d_op, kw_activation. */
+  uint8_t num_d, d_op, activation, reserved;
 } kw_hip_gemm_arguments;
 
 /* One product of a grouped launch. */

@@ -8,6 +8,7 @@
 #include <type_traits>
 
 #include "ck_tile/core.hpp"
+#include "kernelwright/gemm.h"
 #include "kernelwright/hip/common/activation.hpp"
 #include "kernelwright/hip/gemm/arguments.h"
 
@@ -77,6 +78,12 @@ CK_TILE_DEVICE auto rows_of(const Tile& sums, Index index) {
   return slice;
 }
 
+// An element of an array of arguments. By selects: an index known at run time would move the arguments to scratch memory.
+template <class Element>
+CK_TILE_DEVICE Element one_of(const Element (&of)[KW_HIP_MAX_MULTI_D], int32_t index) {
+  return index == 0 ? of[0] : index == 1 ? of[1] : index == 2 ? of[2] : of[3];
+}
+
 // Accumulators of a tile, or of some of its rows, whose first element is (at_m, at_n).
 template <class T, class Tile>
 CK_TILE_DEVICE void finish_tile(Tile& sums, const kw_hip_gemm_arguments& x, int32_t at_m, int32_t at_n) {
@@ -90,14 +97,31 @@ CK_TILE_DEVICE void finish_tile(Tile& sums, const kw_hip_gemm_arguments& x, int3
       ck_tile::tile_elementwise_inout([&](acc& sum) { sum *= x.alpha; }, sums);
     }
   }
-  ck_tile::static_for<0, T::num_d, 1>{}([&](auto i) {
-    const auto other = load_beside<T>(sums, x.multi_d[i], x, x.ld_multi_d[i], at_m, at_n);
+  const auto combine = [&](auto op, const void* from, int32_t leading) {
+    const auto other = load_beside<T>(sums, from, x, leading, at_m, at_n);
     ck_tile::tile_elementwise_inout(
-        [](acc& sum, const auto& d) { sum = T::d_op::template of<acc>(sum, ck_tile::type_convert<acc>(d)); }, sums,
+        [](acc& sum, const auto& d) { sum = decltype(op)::template of<acc>(sum, ck_tile::type_convert<acc>(d)); }, sums,
         other);
-  });
-  if constexpr (!std::is_same_v<typename T::activation, none>)
-    ck_tile::tile_elementwise_inout([](acc& sum) { sum = T::activation::of(sum); }, sums);
+  };
+  const auto activate = [&](auto activation) {
+    ck_tile::tile_elementwise_inout([](acc& sum) { sum = decltype(activation)::of(sum); }, sums);
+  };
+  if constexpr (any_epilogue<T>) {
+#pragma unroll 1
+    for (int32_t i = 0; i < x.num_d; ++i) {
+      const void* from = one_of(x.multi_d, i);
+      const int32_t leading = one_of(x.ld_multi_d, i);
+      if (x.d_op == KW_D_ADD)
+        combine(add{}, from, leading);
+      else
+        combine(multiply{}, from, leading);
+    }
+    with_activation(x.activation, activate);
+  } else {
+    ck_tile::static_for<0, T::num_d, 1>{}(
+        [&](auto i) { combine(typename T::d_op{}, x.multi_d[i], x.ld_multi_d[i]); });
+    if constexpr (!std::is_same_v<typename T::activation, none>) activate(typename T::activation{});
+  }
 }
 
 // One element.
@@ -109,17 +133,26 @@ CK_TILE_DEVICE typename T::d finish_element(typename T::acc sum, const kw_hip_ge
     sum *= x.alpha;
     if (x.beta != 0) sum += x.beta * ck_tile::type_convert<acc>(c);
   }
-  for (int i = 0; i < T::num_d; ++i) {
-    const auto* d = static_cast<const typename T::d*>(x.multi_d[i]);
-    sum = T::d_op::template of<acc>(sum, ck_tile::type_convert<acc>(d[int64_t{row} * x.ld_multi_d[i] + column]));
+  const auto other = [&](int i) {
+    return ck_tile::type_convert<acc>(
+        static_cast<const typename T::d*>(x.multi_d[i])[int64_t{row} * x.ld_multi_d[i] + column]);
+  };
+  if constexpr (any_epilogue<T>) {
+#pragma unroll
+    for (int i = 0; i < T::num_d; ++i)
+      if (i < x.num_d) sum = x.d_op == KW_D_ADD ? add::of(sum, other(i)) : multiply::of(sum, other(i));
+    with_activation(x.activation, [&](auto activation) { sum = decltype(activation)::of(sum); });
+  } else {
+    for (int i = 0; i < T::num_d; ++i) sum = T::d_op::template of<acc>(sum, other(i));
+    if constexpr (!std::is_same_v<typename T::activation, none>) sum = T::activation::of(sum);
   }
-  if constexpr (!std::is_same_v<typename T::activation, none>) sum = T::activation::of(sum);
   return ck_tile::type_convert<typename T::d>(sum);
 }
 
-// KW_HIP_SUM_VECTOR elements of a row, as far as they are inside. D may be C; rows of both are aligned to 4 bytes.
-template <class D>
-struct alignas(4) narrow_vector {
+// KW_HIP_SUM_VECTOR elements of a row, as far as they are inside. D may be C; rows of both are aligned as the epilogue
+// asks.
+template <class D, int RowBytes>
+struct alignas(RowBytes) alignas(D) narrow_vector {
   D element[KW_HIP_SUM_VECTOR];
 };
 template <class Acc>
@@ -131,15 +164,16 @@ template <class T>
 CK_TILE_DEVICE void finish_vector(const sum_vector<typename T::acc>& sum, const kw_hip_gemm_arguments& x, int32_t row,
                                   int32_t column) {
   using element = typename T::d;
+  using narrow = narrow_vector<element, T::epilogue::row_bytes>;
   const int64_t offset = int64_t{row} * x.ldc + column;
   const element* c = static_cast<const element*>(x.c) + offset;
   element* d = static_cast<element*>(x.d) + offset;
   if (x.n - column >= KW_HIP_SUM_VECTOR) {
-    narrow_vector<element> old{}, out;
-    if (x.beta != 0) old = *reinterpret_cast<const narrow_vector<element>*>(c);
+    narrow old{}, out;
+    if (x.beta != 0) old = *reinterpret_cast<const narrow*>(c);
     for (int i = 0; i < KW_HIP_SUM_VECTOR; ++i)
       out.element[i] = finish_element<T>(sum.element[i], x, row, column + i, old.element[i]);
-    *reinterpret_cast<narrow_vector<element>*>(d) = out;
+    *reinterpret_cast<narrow*>(d) = out;
   } else {
     // Unrolled: an index known at run time would move the sum to scratch memory.
 #pragma unroll

@@ -37,6 +37,7 @@ using stored = std::conditional_t<T::split_k, typename T::acc, typename T::d>;
 
 // Accumulators travel through LDS so that rows are written in whole vectors. Rows: how many of a tile at a time.
 struct cshuffle {
+  static constexpr int row_bytes = 4;
   template <class T, class P, int Rows>
   using type = ck_tile::CShuffleEpilogue<ck_tile::CShuffleEpilogueProblem<
       typename T::a, typename T::b, ck_tile::tuple<>, typename T::acc, stored<T>, ck_tile::tuple<>, row_major,
@@ -47,6 +48,7 @@ struct cshuffle {
 
 // Each lane writes its own accumulators. Not the raw store: it bypasses the bounds check that padding relies on.
 struct direct {
+  static constexpr int row_bytes = 1;
   template <class T, class P, int Rows>
   using type = ck_tile::DefaultGemm2DEpilogue<ck_tile::DefaultGemm2DEpilogueProblem<
       typename T::a, typename T::b, ck_tile::tuple<>, typename T::acc, stored<T>, ck_tile::tuple<>, row_major,
@@ -75,8 +77,10 @@ struct gemm {
                                                   false, 1, T::pipeline::preshuffle>;
   // 8-bit floats of two kinds travel as one, see mixed_warp_gemm.
   using moved_b = std::conditional_t<T::pipeline::preshuffle, typename T::b, typename T::a>;
-  using problem =
-      ck_tile::UniversalGemmPipelineProblem<typename T::a, moved_b, typename T::acc, shape, traits, T::scheduler>;
+  using pass = ck_tile::element_wise::PassThrough;
+  using problem = ck_tile::UniversalGemmPipelineProblem<typename T::a, moved_b, typename T::acc, shape, traits,
+                                                        T::scheduler, true, ck_tile::TailNumber::Full, pass, pass,
+                                                        typename T::a, std::is_same_v<typename T::pipeline, narrow>>;
   using pipeline = typename T::pipeline::template type<problem, typename T::b>;
   template <int Rows>
   using epilogue_of = typename T::epilogue::template type<T, problem, Rows>;
@@ -175,10 +179,11 @@ struct gemm {
       x.ldc = row;
     }
     multiply(x, at, [&](auto& sums, int32_t at_m, int32_t at_n, void* lds) {
+      const auto rows = rows_of_tile(x, at_m);
       if constexpr (T::split_k)
-        store(sums, x, at_m, at_n, lds);
+        store(sums, rows, 0, at_n, lds);
       else
-        finish_and_store(sums, x, at_m, at_n, lds);
+        finish_and_store(sums, rows, at_n, lds);
     });
   }
 
@@ -199,13 +204,26 @@ struct gemm {
       take_k(part, from, length);
       multiply(part, tile, [&](auto& sums, int32_t at_m, int32_t at_n, void* lds) {
         if (length == work.loops) {
-          finish_and_store(sums, part, at_m, at_n, lds);
+          finish_and_store(sums, rows_of_tile(part, at_m), at_n, lds);
         } else {
           leave(sums, static_cast<typename T::acc*>(x.partial) + slot_of(index, from > 0) * tile_m * tile_n);
         }
       });
       at += length;
     }
+  }
+
+  // What the epilogue reads and writes, from the first row of a tile on: byte offsets within a tile fit into 31 bits,
+  // however many rows there are before it.
+  CK_TILE_DEVICE static kw_hip_gemm_arguments rows_of_tile(kw_hip_gemm_arguments x, int32_t at_m) {
+    x.d = static_cast<stored<T>*>(x.d) + int64_t{at_m} * x.ldc;
+    if constexpr (!T::split_k) {
+      x.c = static_cast<const typename T::d*>(x.c) + int64_t{at_m} * x.ldc;
+      for (int i = 0; i < T::num_d; ++i)
+        x.multi_d[i] = static_cast<const typename T::d*>(x.multi_d[i]) + int64_t{at_m} * x.ld_multi_d[i];
+    }
+    x.m = ck_tile::min(x.m - at_m, tile_m);
+    return x;
   }
 
   // Narrows K to `length` tiles from `begin` on.
@@ -258,10 +276,16 @@ struct gemm {
   }
 
   // The operand's tiles from `at` on: (extent, K) where K is contiguous, else (K, extent). What lies outside along the
-  // contiguous extent is masked; across rows it lies behind the buffer's end. Both read zeros.
+  // contiguous extent is masked; across rows it lies behind the buffer's end, which is that of the tile's rows where K
+  // is contiguous. Both read zeros.
   template <bool KContiguous, int Extent, int K, bool Pad, int Vector, class Element>
   CK_TILE_DEVICE static auto window(const Element* base, int32_t size, int32_t k, int32_t leading, int32_t at) {
     using namespace ck_tile;
+    if constexpr (KContiguous) {
+      base += int64_t{at} * leading;
+      size = ck_tile::min(size - at, Extent);
+      at = 0;
+    }
     const auto view = make_naive_tensor_view<address_space_enum::global>(
         base, make_tuple(KContiguous ? size : k, KContiguous ? k : size), make_tuple(leading, 1), number<Vector>{},
         number<1>{});
@@ -279,18 +303,17 @@ struct gemm {
 
   // A large tile in slices of rows, each on its way to memory before the next one is looked at.
   template <class Sums>
-  CK_TILE_DEVICE static void finish_and_store(Sums& sums, const kw_hip_gemm_arguments& x, int32_t at_m, int32_t at_n,
-                                              void* lds) {
+  CK_TILE_DEVICE static void finish_and_store(Sums& sums, const kw_hip_gemm_arguments& x, int32_t at_n, void* lds) {
     using namespace ck_tile;
     if constexpr (Sums::get_thread_buffer_size() <= most_at_once) {
-      finish_tile<T>(sums, x, at_m, at_n);
-      store(sums, x, at_m, at_n, lds);
+      finish_tile<T>(sums, x, 0, at_n);
+      store(sums, x, 0, at_n, lds);
     } else {
       constexpr int per_wave = slice_rows / wave_rows;
       static_for<0, tile_m / slice_rows, 1>{}([&](auto i) {
         auto slice = rows_of<per_wave>(sums, i);
-        finish_tile<T>(slice, x, at_m + i * slice_rows, at_n);
-        store(slice, x, at_m + i * slice_rows, at_n, lds);
+        finish_tile<T>(slice, x, i * slice_rows, at_n);
+        store(slice, x, i * slice_rows, at_n, lds);
         __builtin_amdgcn_sched_barrier(0);  // else the loads of all slices come first
       });
     }

@@ -133,6 +133,27 @@ template <class P, class B>
 using policy_for = std::conditional_t<std::is_same_v<typename P::BDataType, B>,
                                       ck_tile::UniversalGemmPipelineAgBgCrPolicy, mixed_policy<B>>;
 
+// CK Tile transposes in registers as if it had chosen the vectors itself; here they are the problem's.
+template <class Base>
+struct fixed_vectors : Base {
+  template <class P>
+  CK_TILE_HOST_DEVICE static constexpr auto MakeShuffledARegTileDistribution() {
+    return turned<P, P::BlockGemmShape::kM, P::VectorSizeA>();
+  }
+  template <class P>
+  CK_TILE_HOST_DEVICE static constexpr auto MakeShuffledBRegTileDistribution() {
+    return turned<P, P::BlockGemmShape::kN, P::VectorSizeB>();
+  }
+
+ private:
+  template <class P, index_t Extent, index_t Vector>
+  CK_TILE_HOST_DEVICE static constexpr auto turned() {
+    constexpr auto pattern = ck_tile::tile_distribution_pattern::thread_raked;
+    return ck_tile::tile_distribution_encoding_pattern_2d<P::kBlockSize, P::BlockGemmShape::kK, Extent, Vector,
+                                                          pattern>::make_shuffled_2d_static_tile_distribution();
+  }
+};
+
 // The pipelines by the names of the specs: a problem and what B really is -> pipeline, whether it needs two LDS
 // buffers, and how rows must be aligned (buffer loads of any width need 4 bytes; direct loads into LDS move 16 at a
 // time).
@@ -152,6 +173,12 @@ struct mem : one_lds_buffer {
 struct compv3 : one_lds_buffer {
   template <class P, class B>
   using type = runtime_tail<ck_tile::GemmPipelineAgBgCrCompV3<P, policy_for<P, B>>,
+                            own_rule<ck_tile::BaseGemmPipelineAgBgCrCompV3<P>>>;
+};
+// compv3 with loads of single elements: rows of A and B may have any length, and begin at any element.
+struct narrow : one_lds_buffer {
+  template <class P, class>
+  using type = runtime_tail<ck_tile::GemmPipelineAgBgCrCompV3<P, fixed_vectors<ck_tile::UniversalGemmPipelineAgBgCrPolicy>>,
                             own_rule<ck_tile::BaseGemmPipelineAgBgCrCompV3<P>>>;
 };
 struct compv4 : two_lds_buffers_of_it {

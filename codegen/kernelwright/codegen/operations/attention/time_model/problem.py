@@ -5,15 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any, TypeVar
+from typing import Any
 
-from kernelwright.codegen.violations import SpecError
+from kernelwright.codegen.inputs import recorded_problem
 from kernelwright.problems.attention.append_problem import AppendProblem
 from kernelwright.problems.attention.problem import AttentionProblem
-from kernelwright.problems.errors import ProblemError
-from kernelwright.problems.reading import read_problem
-
-P = TypeVar("P")
 
 
 class Stage(StrEnum):
@@ -45,18 +41,11 @@ class TimedProblem:
 
 def read_fields(raw: Mapping[str, Any]) -> TimedProblem:
     """The problem of a trace's entry. SpecError for unknown fields and values that make no problem."""
-    whole = _read(AttentionProblem, raw, "problem of attention")
+    whole = recorded_problem(AttentionProblem, raw, "problem of attention")
     assert whole.num_splits is not None
     return TimedProblem(whole, whole.num_splits)
 
 
 def read_append(raw: Mapping[str, Any]) -> AppendProblem:
     """The same of an append."""
-    return _read(AppendProblem, raw, "problem of appending keys")
-
-
-def _read(kind: type[P], raw: Mapping[str, Any], what: str) -> P:
-    try:
-        return read_problem(kind, raw, what)
-    except ProblemError as error:
-        raise SpecError(str(error)) from None
+    return recorded_problem(AppendProblem, raw, "problem of appending keys")

@@ -35,9 +35,6 @@ def check_epilogue(spec: GroupedConvSpec, arch: Arch) -> Iterator[Violation]:
         yield from flags("convolution.epilogue", spec, fused, why)
     elif spec.activation is Activation.ANY:
         yield from flags("convolution.epilogue", spec, fused[:2], "any epilogue includes it")
-        if arch.backend == "ck_tile":
-            why, allowed = "kernels of AMD GPUs have their epilogue compiled in", "the others"
-            yield Violation("convolution.epilogue", "activation", "any", why, allowed, Activation.NONE)
 
 
 def check_split_image(spec: GroupedConvSpec, arch: Arch) -> Iterator[Violation]:

@@ -48,7 +48,7 @@ ALONE: list[tuple[str, dict[str, Any]]] = [
     ("convolution.specialization", {**WEIGHT, "specialization": "filter3x3"}),
     ("convolution.epilogue", {**WEIGHT, "bias": True}),
     ("convolution.epilogue", {"direction": "backward_data", "activation": "relu"}),
-    ("convolution.epilogue", {"activation": "any"}),
+    ("convolution.epilogue", {"activation": "any", "bias": True}),
     ("convolution.shared_sum", {"two_stage": True}),
     ("convolution.shared_sum", {"stream_k_persistent": True}),
     ("ck_tile_conv.pipeline", {"pipeline": "wavelet"}),

@@ -9,10 +9,10 @@ from typing import Any
 from kernelwright.arch import Arch
 from kernelwright.codegen.fields import Activation
 from kernelwright.codegen.formulas.devices import CPU_CORES
+from kernelwright.codegen.inputs import recorded_problem
 from kernelwright.codegen.kernel import Kernel
 from kernelwright.codegen.operation import Candidate
 from kernelwright.codegen.operations.convolution.spec import Direction, GroupedConvSpec, conv_spec
-from kernelwright.codegen.operations.convolution.time_model.problem import read_fields
 from kernelwright.codegen.operations.convolution.time_model.serves import refusal
 from kernelwright.codegen.operations.convolution.time_model.slices import slices
 from kernelwright.codegen.operations.convolution.time_model.times import estimate
@@ -27,8 +27,8 @@ class ConvTimeModel:
     recorded = ("convolution",)
 
     def read(self, raw: Mapping[str, Any], recorded: str = "convolution") -> ConvProblem:
-        """See :func:`kernelwright.codegen.operations.convolution.time_model.problem.read_fields`."""
-        return read_fields(raw)
+        """See :func:`kernelwright.codegen.inputs.recorded_problem`."""
+        return recorded_problem(ConvProblem, raw, "convolution")
 
     def measured(self, row: Mapping[str, str]) -> ConvProblem | None:
         """Rows of convolutions have a direction and extents di, hi, wi of images, z, y, x of filters; 1 in 2D."""
@@ -43,7 +43,7 @@ class ConvTimeModel:
         points = [int(row["zyx"["dhw".index(axis)]]) for axis in axes]
         counts = {"n": int(row["n"]), "c": int(row["c"]), "k": int(row["k"]), "groups": int(row["g"])}
         words = {"direction": row["direction"], "dtype": row["dtype"]}
-        return read_fields({**words, **counts, "size": size, "filter": points, **along})
+        return self.read({**words, **counts, "size": size, "filter": points, **along})
 
     def key(self, problem: ConvProblem) -> Hashable:
         """Equal for problems that one measurement stands for."""

@@ -20,7 +20,7 @@ _MAX_WORKGROUP = 1024
 _TWO_LDS_BUFFERS = (Pipeline.COMPV4, Pipeline.COMP_ASYNC, Pipeline.PRESHUFFLEV2)
 _TWO_REGISTER_TILES = (Pipeline.COMPV4, Pipeline.COMPV6, Pipeline.COMP_ASYNC, Pipeline.PRESHUFFLEV2)
 _PLAIN_PIPELINES = (Pipeline.MEM, Pipeline.COMPV3, Pipeline.COMPV4, Pipeline.COMPV6)
-_PIPELINES = (*_PLAIN_PIPELINES, Pipeline.COMP_ASYNC, Pipeline.PRESHUFFLEV2)
+_PIPELINES = (*_PLAIN_PIPELINES, Pipeline.COMP_ASYNC, Pipeline.PRESHUFFLEV2, Pipeline.NARROW)
 
 
 def warp_tiles(spec: GemmSpec, arch: Arch) -> tuple[Triple, ...]:
@@ -45,6 +45,9 @@ def _symbols(spec: GemmSpec, arch: Arch) -> Iterator[Violation]:
     if spec.pipeline not in _PIPELINES:
         why = "this backend has no such pipeline"
         yield _violation("pipeline", "pipeline", spec.pipeline, why, ", ".join(_PIPELINES), Pipeline.COMPV3)
+    if spec.pipeline is Pipeline.NARROW and ELEMENT_BYTES[spec.dtype_a] != 2:
+        why = "loads of single elements were proven for 16-bit floats only"
+        yield _violation("pipeline", "dtype_a", spec.dtype_a, why, "fp16, bf16", DType.FP16)
     if spec.num_wave_groups != 1:
         why = "only pipeline v5 has wave groups, and the compiler does not finish on it"
         yield _violation("pipeline", "num_wave_groups", str(spec.num_wave_groups), why, "1", "1")

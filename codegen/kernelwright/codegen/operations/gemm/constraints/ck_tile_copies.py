@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from kernelwright.arch import Arch
 from kernelwright.codegen.backends.ck_tile_copy import Copy
 from kernelwright.codegen.dtypes import ELEMENT_BYTES, DType, Layout
-from kernelwright.codegen.operations.gemm.spec import Epilogue, Extent, GemmSpec
+from kernelwright.codegen.operations.gemm.spec import Epilogue, Extent, GemmSpec, Pipeline
 
 _VECTOR_BYTES = 16
 _POWERS = (16, 32, 64, 128, 256)
@@ -28,7 +28,8 @@ def copies(spec: GemmSpec, wave_size: int) -> Iterator[Copy]:
         yield Copy("copying A", tile.m, tile.k, _VECTOR_BYTES // ELEMENT_BYTES[spec.dtype_a], exact=True)
     for what, along_k, extent, dtype in operands:
         rows, row = (extent, tile.k) if along_k else (tile.k, extent)
-        yield Copy(f"copying {what}", rows, row, load_vector(ELEMENT_BYTES[dtype], row, extent * tile.k // lanes))
+        widest = load_vector(ELEMENT_BYTES[dtype], row, extent * tile.k // lanes)
+        yield Copy(f"copying {what}", rows, row, 1 if spec.pipeline is Pipeline.NARROW else widest)
     if spec.epilogue is Epilogue.CSHUFFLE:
         rows, row = _shuffle_extent(spec, wave_size)
         yield Copy("storing C", rows, row, store_vector(spec))

@@ -240,7 +240,9 @@ def _variants(spec: GemmSpec, arch: Arch) -> Iterator[Violation]:
 RULES: tuple[Rule, ...] = (
     Rule("cutlass.dtype", "Each dtype has a CUTLASS type; fp32 operands would silently be tf32.", _dtypes),
     Rule("cutlass.layout_8bit", "wgmma reads 8-bit operands K-major only; CUTLASS's way around it is wrong.", _layout),
-    Rule("cutlass.schedule", "TMA warp-specialised kernels are the ones offered, and one for what TMA cannot.", _schedule),
+    Rule(
+        "cutlass.schedule", "TMA warp-specialised kernels are the ones offered, and one for what TMA cannot.", _schedule
+    ),
     Rule("cutlass.copied", "The kernel whose threads copy operands has one form, in some tiles.", _copied),
     Rule(
         "cutlass.tile_rows",

@@ -11,7 +11,7 @@ from kernelwright.arch import load
 from kernelwright.codegen.dtypes import DType
 from kernelwright.codegen.operations.gemm import cutlass as symbols
 from kernelwright.codegen.operations.gemm.constraints.cutlass import RULES, shared_memory
-from kernelwright.codegen.operations.gemm.spec import Epilogue, GemmSpec, Pipeline, Scheduler
+from kernelwright.codegen.operations.gemm.spec import Activation, Epilogue, GemmSpec, Pipeline, Scheduler
 from kernelwright.codegen.operations.gemm.testing.strategies import specs
 from kernelwright.codegen.selecting.specs import parse_spec
 

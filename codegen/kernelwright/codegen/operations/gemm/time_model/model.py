@@ -8,13 +8,14 @@ from typing import Any
 
 from kernelwright.arch import Arch
 from kernelwright.codegen.formulas.devices import CPU_CORES
+from kernelwright.codegen.inputs import recorded_problem
 from kernelwright.codegen.kernel import Kernel
 from kernelwright.codegen.operation import Candidate
 from kernelwright.codegen.operations.gemm.spec import Activation, DOp, GemmSpec, gemm_spec
-from kernelwright.codegen.operations.gemm.time_model.problem import TimedProblem, read_fields
 from kernelwright.codegen.operations.gemm.time_model.serves import refusal
 from kernelwright.codegen.operations.gemm.time_model.slices import slices
 from kernelwright.codegen.operations.gemm.time_model.times import estimate
+from kernelwright.problems.gemm.problem import GemmProblem
 
 
 class GemmTimeModel:
@@ -22,26 +23,26 @@ class GemmTimeModel:
 
     recorded = ("gemm",)
 
-    def read(self, raw: Mapping[str, Any], recorded: str = "gemm") -> TimedProblem:
-        """See :func:`kernelwright.codegen.operations.gemm.time_model.problem.read_fields`."""
-        return read_fields(raw)
+    def read(self, raw: Mapping[str, Any], recorded: str = "gemm") -> GemmProblem:
+        """See :func:`kernelwright.codegen.inputs.recorded_problem`."""
+        return recorded_problem(GemmProblem, raw, "GEMM problem")
 
-    def measured(self, row: Mapping[str, str]) -> TimedProblem | None:
+    def measured(self, row: Mapping[str, str]) -> GemmProblem | None:
         """Rows of products have extents m, n and k, a batch and a layout."""
         if "m" not in row:
             return None
         extents = {name: int(row[name]) for name in ("m", "n", "k", "batch")}
-        return read_fields({**extents, **{name: row[name] for name in ("layout", "dtype", "dtype_c")}})
+        return self.read({**extents, **{name: row[name] for name in ("layout", "dtype", "dtype_c")}})
 
-    def key(self, problem: TimedProblem) -> Hashable:
+    def key(self, problem: GemmProblem) -> Hashable:
         """Equal for problems that one measurement stands for."""
         return dataclasses.replace(problem, split_k=0)
 
-    def candidate_sets(self, problem: TimedProblem) -> tuple[str, ...]:
+    def candidate_sets(self, problem: GemmProblem) -> tuple[str, ...]:
         """All preselected kernels of the problem's type and layout, and the written sets."""
         return ("essential", "default", f"{problem.types[0]}_{problem.layout}_all")
 
-    def fitted(self, kernel: Kernel, problem: TimedProblem) -> GemmSpec | None:
+    def fitted(self, kernel: Kernel, problem: GemmProblem) -> GemmSpec | None:
         """A kernel of the problem's types and layout with its D tensors and activation, on every tile."""
         spec = gemm_spec(kernel)
         types = (spec.dtype_a, spec.dtype_b, spec.dtype_c, spec.dtype_acc) == problem.types
@@ -51,12 +52,12 @@ class GemmTimeModel:
         asked = {"num_d": problem.num_d, "activation": Activation(problem.activation), **d_op}
         return None if spec.num_d and not problem.num_d else spec.model_copy(update=asked)
 
-    def candidates(self, kernel: Kernel, problem: TimedProblem, arch: Arch) -> tuple[Candidate, ...]:
+    def candidates(self, kernel: Kernel, problem: GemmProblem, arch: Arch) -> tuple[Candidate, ...]:
         """A plan is one launch."""
         us = self.microseconds(kernel, problem, arch)
         return () if us is None else (Candidate(us),)
 
-    def microseconds(self, kernel: Kernel, problem: TimedProblem, arch: Arch) -> float | None:
+    def microseconds(self, kernel: Kernel, problem: GemmProblem, arch: Arch) -> float | None:
         """With the best number of slices of k, on the stated device or CPU_CORES; None if the kernel does not serve."""
         spec = gemm_spec(kernel)
         if refusal(spec, problem, arch):

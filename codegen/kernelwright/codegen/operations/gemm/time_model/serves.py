@@ -12,8 +12,8 @@ from kernelwright.codegen.formulas.refusals import Refusal
 from kernelwright.codegen.operations.gemm import cpu, cutlass
 from kernelwright.codegen.operations.gemm.rules import checks, cuda, hip_sizes
 from kernelwright.codegen.operations.gemm.rules.structs import Problem, Traits
-from kernelwright.codegen.operations.gemm.spec import MAX_D_TENSORS, DOp, GemmSpec, Pipeline
-from kernelwright.codegen.operations.gemm.time_model.problem import TimedProblem
+from kernelwright.codegen.operations.gemm.spec import MAX_D_TENSORS, GemmSpec, Pipeline
+from kernelwright.problems.gemm.problem import GemmProblem
 
 MAX_SPLIT_K = {"cpu": cpu.MAX_SPLIT_K, "cutlass": cutlass.MAX_SPLIT_K, "ck_tile": hip_sizes.MAX_SPLIT_K}
 """What kernels of each backend that split K serve."""
@@ -21,7 +21,7 @@ _ORDERS = {"r": MatrixOrder.ROW_MAJOR, "c": MatrixOrder.COL_MAJOR}
 _VECTOR_BYTES = 16  # of AMD kernels
 
 
-def traits_of(spec: GemmSpec, problem: TimedProblem, backend: str) -> Traits:
+def traits_of(spec: GemmSpec, problem: GemmProblem, backend: str) -> Traits:
     """What descriptors of the backend say of a kernel. A shuffled B is taken to be shuffled for this kernel."""
     a, b, c = (_ORDERS[letter] for letter in spec.layout)
     any_epilogue = spec.activation is Activation.ANY
@@ -34,12 +34,12 @@ def traits_of(spec: GemmSpec, problem: TimedProblem, backend: str) -> Traits:
 
 
 @functools.lru_cache(maxsize=1 << 10)
-def problem_of(problem: TimedProblem) -> Problem:
+def problem_of(problem: GemmProblem) -> Problem:
     """As kernels see it, with one slice of K where the dispatcher is to choose."""
     return record_of(Problem, problem.in_c() | {"split_k": max(1, problem.split_k)})
 
 
-def refusal(spec: GemmSpec, problem: TimedProblem, arch: Arch) -> Refusal:
+def refusal(spec: GemmSpec, problem: GemmProblem, arch: Arch) -> Refusal:
     """Why the kernel does not serve the problem.
 
     Of AMD kernels, whose vectors and pipelines only their code objects know, this asks for more than the kernels do:
@@ -53,7 +53,7 @@ def refusal(spec: GemmSpec, problem: TimedProblem, arch: Arch) -> Refusal:
     return checks.traits_match(t, p) or (_on_amd(spec, problem) if arch.backend == "ck_tile" else None)
 
 
-def _on_amd(spec: GemmSpec, problem: TimedProblem) -> Refusal:
+def _on_amd(spec: GemmSpec, problem: GemmProblem) -> Refusal:
     extents = ((problem.m, spec.tile.m), (problem.n, spec.tile.n), (problem.k, spec.tile.k))
     pads = (spec.pad.m, spec.pad.n, spec.pad.k)
     whole = all(padded or extent % tile == 0 for (extent, tile), padded in zip(extents, pads, strict=True))

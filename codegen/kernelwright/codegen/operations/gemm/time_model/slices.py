@@ -5,13 +5,13 @@ from __future__ import annotations
 import math
 
 from kernelwright.codegen.operations.gemm.spec import GemmSpec
-from kernelwright.codegen.operations.gemm.time_model.problem import TimedProblem
 from kernelwright.codegen.operations.gemm.time_model.serves import MAX_SPLIT_K
+from kernelwright.problems.gemm.problem import GemmProblem
 
 _CHOICES, _WAVES = 24, 4
 
 
-def slices(spec: GemmSpec, problem: TimedProblem, backend: str, units: int) -> list[int]:
+def slices(spec: GemmSpec, problem: GemmProblem, backend: str, units: int) -> list[int]:
     """In ascending order; 1 alone for a kernel that does not split K."""
     if problem.split_k != 0:
         return [problem.split_k]

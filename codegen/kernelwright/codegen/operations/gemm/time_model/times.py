@@ -9,10 +9,10 @@ from kernelwright.codegen.formulas.devices import device_of
 from kernelwright.codegen.formulas.machine import Estimate
 from kernelwright.codegen.operations.gemm.formulas import hopper, processors, tiles
 from kernelwright.codegen.operations.gemm.spec import Activation, GemmSpec, Pipeline, StreamK
-from kernelwright.codegen.operations.gemm.time_model.problem import TimedProblem
+from kernelwright.problems.gemm.problem import GemmProblem
 
 
-def estimate(spec: GemmSpec, problem: TimedProblem, arch: Arch, split: int, units: int) -> Estimate:
+def estimate(spec: GemmSpec, problem: GemmProblem, arch: Arch, split: int, units: int) -> Estimate:
     """The time of a launch with ``split`` slices of k on ``units`` cores or compute units.
 
     Dot products of CPUs are taken to be fast.
@@ -25,7 +25,7 @@ def estimate(spec: GemmSpec, problem: TimedProblem, arch: Arch, split: int, unit
     return tiles.estimate(_tiles_problem(problem, split), _tiles_kernel(spec), device, math.inf)
 
 
-def _hopper_problem(problem: TimedProblem, split: int) -> hopper.Problem:
+def _hopper_problem(problem: GemmProblem, split: int) -> hopper.Problem:
     size, _, size_c = problem.sizes
     results = 1 + (problem.beta != 0) + problem.num_d
     return hopper.Problem(problem.m, problem.n, problem.k, max(1, problem.batch), split, size, size_c, results)
@@ -41,7 +41,7 @@ def _hopper_kernel(spec: GemmSpec) -> hopper.Kernel:
     )  # fmt: skip
 
 
-def _processor_problem(spec: GemmSpec, problem: TimedProblem, split: int) -> processors.Problem:
+def _processor_problem(spec: GemmSpec, problem: GemmProblem, split: int) -> processors.Problem:
     fp32 = problem.types[2] == "fp32"
     return processors.Problem(
         problem.m, problem.n, problem.k, problem.batch, split, problem.sizes[0], fp32, spec.preshuffle
@@ -58,7 +58,7 @@ def _processor_kernel(spec: GemmSpec) -> processors.Kernel:
     )  # fmt: skip
 
 
-def _tiles_problem(problem: TimedProblem, split: int) -> tiles.Problem:
+def _tiles_problem(problem: GemmProblem, split: int) -> tiles.Problem:
     read_a = 1 if problem.stride_a == 0 else problem.batch
     read_b = 1 if problem.stride_b == 0 else problem.batch
     elements = sum(problem.d_elements)

@@ -1,0 +1,109 @@
+"""``linear`` on the native road: what it learns of a call, and gradients of those that it has computed."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+import torch  # pants: no-infer-dep
+from kernelwright.dispatch.core.cache import Cache
+from kernelwright.torch import activations, dispatchers
+from kernelwright.torch.fallback import decisions
+from kernelwright.torch.operators import gemm_gradient, gemm_shapes
+from kernelwright.torch.road import ROAD, launch, number
+
+KINDS: dict[str | None, int] = {}
+"""Numbers of activations."""
+_LIMIT = 4096
+_untaught: Cache[Any, bool] = Cache(_LIMIT)  # kinds that need the Python road at each call
+_records = torch.is_grad_enabled
+
+
+def linear(x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None, activation: str | None) -> Any:
+    """The layer, with its gradient recorded; None where the Python road must be taken."""
+    result = launch(KINDS, activation, x, weight, bias)
+    if result is None or not (
+        _records() and (weight.requires_grad or x.requires_grad or (bias is not None and bias.requires_grad))
+    ):
+        return result
+    return _Linear.apply((result,), x, weight, bias, activation)
+
+
+class _Linear(torch.autograd.Function):
+    """Records a layer that has been computed."""
+
+    @staticmethod
+    def forward(ctx: Any, computed: Any, x: Any, weight: Any, bias: Any, activation: str | None) -> torch.Tensor:
+        """The result, which is the only element of ``computed``: no input, which autograd would make a view of."""
+        needs_product = activations.needs_argument(activation or "none")
+        _, needs_x, needs_weight, *_ = ctx.needs_input_grad
+        result: torch.Tensor = computed[0]
+        ctx.activation, ctx.shape = activation or "none", x.shape
+        ctx.bias_shape = None if bias is None else bias.shape
+        ctx.save_for_backward(
+            x if needs_weight or needs_product else None,
+            weight if needs_x or needs_product else None,
+            bias if needs_product else None,
+            result if activations.needs_result(ctx.activation) else None,
+        )
+        return result
+
+    @staticmethod
+    def backward(ctx: Any, grad: torch.Tensor) -> tuple[Any, ...]:
+        """See :func:`gemm_gradient.backward`, which is given the product of all rows."""
+        x, weight, bias, result = ctx.saved_tensors
+        _, needs_x, needs_weight, needs_bias, _ = ctx.needs_input_grad
+        rows = grad.flatten(0, -2)
+        a = None if x is None else x.flatten(0, -2)
+        b = None if weight is None else weight.t()
+        output = None if result is None else result.flatten(0, -2)
+        with_bias = ctx.bias_shape is not None
+        product = SimpleNamespace(
+            saved_tensors=(a, b, output, *([bias] if bias is not None else [])),
+            needs_input_grad=(needs_x, needs_weight, [needs_bias] if with_bias else []),
+            d_shapes=[ctx.bias_shape] if with_bias else [],
+            shapes=((rows.shape[0], ctx.shape[-1]), (ctx.shape[-1], rows.shape[1])),
+            columns=(False, True), factors=False, needs_product=activations.needs_argument(ctx.activation),
+            activation=ctx.activation, alpha=1.0, dispatcher="",
+        )  # fmt: skip
+        of_x, of_weight, of_bias = gemm_gradient.backward(product, rows)
+        return (
+            None, None if of_x is None else of_x.reshape(ctx.shape), None if of_weight is None else of_weight.t(),
+            of_bias[0] if with_bias else None, None,
+        )  # fmt: skip
+
+
+def learn(
+    x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None, activation: str | None, result: torch.Tensor,
+    generation: int,
+) -> None:  # fmt: skip
+    """Teach the native road the plan of a layer that the dispatcher in use has just computed, where it can be taught.
+
+    It can where kernels read all operands where they lie, and only rows and columns of matrices are left of them.
+    """
+    tensors = (x, weight) if bias is None else (x, weight, bias)
+    kind = decisions.kind((*tensors, activation, generation), len(tensors))
+    if kind is None or _untaught.get(kind):
+        return
+    with torch.no_grad():
+        plain = [one.detach() for one in tensors]
+        taught = plain[1].dim() == 2 and plain[0].dim() >= 2 and result.numel() > 0 and plain[0].numel() > 0
+        taught = taught and _learn(plain, activation, result.detach(), generation)
+    if not taught:
+        _untaught.put(kind, True)
+
+
+def _learn(tensors: list[torch.Tensor], activation: str | None, result: torch.Tensor, generation: int) -> bool:
+    x, weight, *ds = tensors
+    if x.element_size() == 1 or any(d.shape != (weight.shape[0],) for d in ds) or not result.is_contiguous():
+        return False  # operands of 8 bits have no gradient, which the Python road refuses
+    product = gemm_shapes.as_product(x, weight.t(), ds, ("x", "weight", "bias"))
+    a, b = gemm_shapes.addressable("a", product.a), gemm_shapes.addressable("b", product.b)
+    ds = [gemm_shapes.addressable("bias", d, row_major=True) for d in product.ds]
+    if any(read.data_ptr() != given.data_ptr() for read, given in zip((a, b, *ds), tensors, strict=True)):
+        return False  # a copy was read
+    in_use = dispatchers.find("", x.device)
+    out = result.view(a.shape[0], weight.shape[0])
+    plan = in_use.plan_gemm(a, b, out=out, ds=ds, activation=activation or "none")
+    members = ("a", "b", "multi_d", "d") if ds else ("a", "b", "d")
+    return ROAD.learn(tensors, number(KINDS, activation), result, "gemm", generation, in_use, plan, members)

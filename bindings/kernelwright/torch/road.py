@@ -1,0 +1,210 @@
+"""The native road of eager calls: operators in C++ that launch known plans, with no Python between torch and a kernel.
+
+They are registered through LibTorch's stable C ABI (torch 2.10 or newer; ``torch_shim.h``), by the native dispatcher,
+whose functions :mod:`kernelwright.dispatch.core.native` has. The first call of a kind takes the Python road, with all
+checks, and teaches the native one the plan: shapes, strides, dtypes and devices of the tensors and a number for all
+options lead to it from then on. Calls under autocast, transforms, modes and tracers take the Python road, whose
+operators know them. Which road a process has is decided once; :func:`report` and ``kernelwright doctor`` tell it.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import re
+import threading
+from collections.abc import Hashable, Sequence
+from ctypes import c_int32, c_uint32, c_uint64, c_void_p
+from typing import Any
+
+import torch  # pants: no-infer-dep
+from kernelwright.dispatch import Dispatcher, KernelwrightError
+from kernelwright.dispatch.core import native
+from kernelwright.dispatch.core.plan import OperationPlan
+from kernelwright.dispatch.recording import counting
+from kernelwright.torch.dispatchers import on_change
+from torch.autograd import forward_ad  # pants: no-infer-dep
+
+ENVIRONMENT = "KERNELWRIGHT_TORCH_ROAD"
+OLDEST = (2, 10)
+
+# In the order of kw_torch_shim.
+SHIM = (
+    *("aoti_torch_library_init_impl", "torch_library_impl", "aoti_torch_get_dim", "aoti_torch_get_sizes"),
+    *("aoti_torch_get_strides", "aoti_torch_get_dtype", "aoti_torch_get_device_type", "aoti_torch_get_device_index"),
+    *("torch_get_const_data_ptr", "torch_get_mutable_data_ptr", "aoti_torch_empty_strided"),
+    *("aoti_torch_new_uninitialized_tensor", "aoti_torch_delete_tensor_object", "aoti_torch_dtype_uint8"),
+    "aoti_torch_device_type_cpu",
+)
+_STREAM = "aoti_torch_get_current_cuda_stream"  # behind them; in the library for GPUs
+_TENSORS, _ARGS_BYTES = 3, 768  # of torch_call.h
+
+_transformed = torch._C._are_functorch_transforms_active
+_autocast = torch._C._is_any_autocast_enabled
+_modes = torch._C._len_torch_dispatch_stack
+_traced = torch._C._is_tracing
+
+
+class _Known(ctypes.Structure):
+    """``kw_torch_known``."""
+
+    _fields_ = [
+        ("struct_size", c_uint32),
+        ("device", c_int32),
+        ("plan", c_void_p),
+        ("workspace_bytes", c_uint64),
+        ("args", c_void_p),
+        ("args_bytes", c_uint32),
+        ("counter", c_uint32),
+        ("offsets", c_uint32 * (_TENSORS + 1)),
+    ]
+
+
+class Road:
+    """The road of one process.
+
+    :ivar generation: how often it has forgotten.
+    :ivar why_not: why calls take the Python road; empty where the native one is there.
+    """
+
+    def __init__(self) -> None:
+        """Decide which one."""
+        self._library: Any = None
+        self._registered: Any = None
+        self._plans: list[OperationPlan[Any]] = []  # what C++ launches must live
+        self._counters: dict[str, int] = {}
+        self._lock = threading.Lock()
+        self.generation = 0
+        self.why_not = self._open()
+        if not self.why_not:
+            on_change(self.forget)
+            counting.note(self)  # recorders count plans' own calls
+
+    @property
+    def name(self) -> str:
+        """``native``, or ``python`` with the reason."""
+        return f"python: {self.why_not}" if self.why_not else "native"
+
+    def _open(self) -> str:
+        word = os.environ.get(ENVIRONMENT, "native")
+        if word not in ("native", "python"):
+            raise KernelwrightError(f"{ENVIRONMENT} is {word!r}; allowed: native, python; unset it for the former")
+        if word == "python":
+            return f"{ENVIRONMENT}=python"
+        version = re.match(r"(\d+)\.(\d+)", torch.__version__)
+        if version is None or (int(version[1]), int(version[2])) < OLDEST:
+            return f"torch {torch.__version__} is older than {'.'.join(map(str, OLDEST))}"
+        try:
+            functions = _shim()
+            library = native.library()
+            definitions = torch.library.Library("kernelwright", "FRAGMENT")
+            for name, tensors in (("two", "Tensor a, Tensor b"), ("three", "Tensor a, Tensor b, Tensor c")):
+                definitions.define(f"launch_{name}({tensors}, int options) -> Tensor")
+                definitions.define(f"learn_{name}({tensors}, Tensor result, int options, int known) -> int")
+                for verb in ("launch", "learn"):  # public functions record gradients themselves
+                    definitions.impl(f"{verb}_{name}", torch.library.fallthrough_kernel, "Autograd")
+            native.check(library.kw_torch_use(functions))
+        except (OSError, AttributeError, KernelwrightError) as error:
+            return str(error)
+        self._library, self._registered = library, definitions
+        os.register_at_fork(after_in_child=self._after_fork)
+        return ""
+
+    def _after_fork(self) -> None:
+        self._lock = threading.Lock()  # its owner may be a thread of the parent
+        self._library.kw_torch_after_fork()
+
+    def counted(self, operator: str, reset: bool = False) -> tuple[int, int]:
+        """Calls of an operator that took the native road, and their nanoseconds on the host."""
+        if self._library is None or operator not in self._counters:
+            return 0, 0
+        found = self._library.kw_torch_counted(self._counters[operator], int(reset))
+        return found.calls, found.host_ns
+
+    def forget(self) -> None:
+        """Have every kind of call take the Python road once more, with the dispatchers that are in use then."""
+        if self._library is not None:
+            with self._lock:
+                self.generation += 1
+                self._library.kw_torch_forget()
+                self._plans.clear()
+
+    forget_calls = forget
+
+    def learn(
+        self, tensors: Sequence[torch.Tensor], options: int, result: torch.Tensor, operator: str, generation: int,
+        dispatcher: Dispatcher, plan: OperationPlan[Any], members: Sequence[str],
+    ) -> bool:  # fmt: skip
+        """Remember that ``plan`` computes ``result`` from ``tensors``; False where it cannot be launched from C++.
+
+        :param generation: :attr:`generation` from before the plan was looked up.
+        :param members: of the argument struct, that hold the addresses of the tensors and, last, of the result.
+        """
+        foreign = plan.foreign
+        if foreign is None or counting.active() is not None or ctypes.sizeof(foreign[2]) > _ARGS_BYTES:
+            return False
+        handle, ordinal, args = foreign
+        *inputs, last = (getattr(type(args), member).offset for member in members)
+        offsets = (c_uint32 * (_TENSORS + 1))(*inputs, *[last] * (_TENSORS + 1 - len(inputs)))
+        known = _Known(
+            ctypes.sizeof(_Known), ordinal, handle, plan.workspace_bytes, ctypes.addressof(args), ctypes.sizeof(args),
+            self._counters.setdefault(operator, len(self._counters)), offsets,
+        )  # fmt: skip
+        learn = torch.ops.kernelwright.learn_two if len(tensors) == 2 else torch.ops.kernelwright.learn_three
+        dispatcher._core.on_clear(self.forget)
+        with self._lock:
+            if generation != self.generation:
+                return False
+            self._plans.append(plan)
+            return bool(learn.default(*tensors, result, options, ctypes.addressof(known)))
+
+
+def _shim() -> ctypes.Array[Any]:
+    """The functions of the torch that is loaded. OSError or AttributeError where one is missing."""
+    folder = os.path.join(os.path.dirname(torch.__file__), "lib")
+    mode = os.RTLD_NOLOAD | os.RTLD_NOW
+    cpu = ctypes.CDLL(os.path.join(folder, "libtorch_cpu.so"), mode)
+    addresses = [ctypes.cast(getattr(cpu, name), c_void_p).value for name in SHIM]
+    stream = None
+    for name in ("libtorch_cuda.so", "libtorch_hip.so"):
+        path = os.path.join(folder, name)
+        if os.path.exists(path):
+            stream = ctypes.cast(getattr(ctypes.CDLL(path, mode), _STREAM), c_void_p).value
+    return (c_void_p * (len(SHIM) + 1))(*addresses, stream)
+
+
+ROAD = Road()
+if ROAD.why_not:
+
+    def launch(kinds: dict[Any, int], option: Hashable, a: Any, b: Any, c: Any = None) -> Any:
+        """None: there is no native road."""
+        return None
+
+else:
+    _two = torch.ops.kernelwright.launch_two.default
+    _three = torch.ops.kernelwright.launch_three.default
+
+    def launch(kinds: dict[Any, int], option: Hashable, a: Any, b: Any, c: Any = None) -> Any:
+        """The result of a known plan, without a gradient; None where the Python road must be taken.
+
+        :param kinds: numbers by options.
+        """
+        if _modes() or _autocast() or _transformed() or forward_ad._current_level >= 0 or _traced():
+            return None
+        try:
+            return _two(a, b, kinds[option]) if c is None else _three(a, b, c, kinds[option])
+        except (RuntimeError, TypeError, LookupError):  # the Python road says what is wrong
+            return None
+
+
+_numbers = iter(range(1, 1 << 62))
+_numbers_lock = threading.Lock()
+
+
+def number(kinds: dict[Any, int], option: Hashable) -> int:
+    """The number that stands for options, in all of the process."""
+    with _numbers_lock:
+        if option not in kinds:
+            kinds[option] = next(_numbers)
+        return kinds[option]
+
