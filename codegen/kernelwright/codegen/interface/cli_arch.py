@@ -24,6 +24,7 @@ PIPELINES = {
     "direct": "no matrix instructions: few channels, or one for each group",
     "mem": "several tiles loaded ahead; for problems that memory bounds",
     "mma": "loads by cp.async and mma.sync instructions; for few queries",
+    "narrow": "as compv3, elements loaded one by one: rows of any length and alignment",
     "packed": "operands are copied into blocks that fit the caches",
     "preshufflev2": "B lies in the order in which lanes multiply it, see shuffle_b",
     "qr": "Q in registers, K and V through LDS",
