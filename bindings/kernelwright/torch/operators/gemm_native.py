@@ -29,7 +29,7 @@ def linear(x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None, act
     return _Linear.apply((result,), x, weight, bias, activation)
 
 
-class _Linear(torch.autograd.function._SingleLevelFunction):
+class _Linear(torch.autograd.function._SingleLevelFunction):  # type: ignore[misc]
     """Records a layer that has been computed. No transform is active, which autograd.Function would look for first."""
 
     @staticmethod
@@ -60,7 +60,7 @@ class _Linear(torch.autograd.function._SingleLevelFunction):
         rows = grad.flatten(0, -2)
         a = None if x is None else x.flatten(0, -2)
         b = None if weight is None else weight.t()
-        (m, n), k = rows.shape, 0 if a is None and b is None else a.shape[1] if b is None else b.shape[0]
+        (m, n), k = rows.shape, a.shape[1] if a is not None else b.shape[0] if b is not None else 0
         output = None if result is None else result.flatten(0, -2)
         product = SimpleNamespace(
             saved_tensors=(a, b, output, *([] if bias is None else [bias])),
@@ -109,6 +109,7 @@ def _learn(tensors: list[torch.Tensor], activation: str | None, result: torch.Te
         return False  # a copy was read
     in_use = dispatchers.find("", x.device)
     out = result.view(a.shape[0], weight.shape[0])
-    plan = in_use.plan_gemm(a, b, out=out, ds=ds, activation=activation or "none")
+    word: Any = activation or "none"
+    plan = in_use.plan_gemm(a, b, out=out, ds=ds, activation=word)
     members = ("a", "b", "multi_d", "d") if ds else ("a", "b", "d")
     return ROAD.learn(tensors, number(KINDS, activation), result, "gemm", generation, in_use, plan, members)
