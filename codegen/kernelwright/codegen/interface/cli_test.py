@@ -87,7 +87,7 @@ def test_a_config_says_what_it_dropped(capsys: pytest.CaptureFixture[str], tmp_p
         (["kernels", "--config", "x"], "give at least one --arch; known: gfx1100"),
         (["kernels", "--arch", "gfx942", "--config", "/nonexistent"], "cannot read '/nonexistent'"),
         (["kernels", "--arch", "gfx9", "--set", "gemm:essential"], "unknown arch 'gfx9'"),
-        (["kernels", "--set", "esential"], "did you mean 'gemm:essential'"),
+        (["kernels", "--set", "gemm:esential"], "did you mean 'gemm:essential'"),
         (["kernels", "--set", "gemm:essential", "--filter", "c.tile_m == 1"], "matches none"),
         (["kernels", "--set", "gemm:essential", "--filter", "c.tile_m == 1"], "c.tile_m is "),
         (["generate", "gemm", "--output-dir", "x"], "allowed: gfx1100, "),
@@ -210,7 +210,7 @@ def test_the_module_runs_and_starts_light() -> None:
         ("kernelwright kernels --coun", "plain,--count"),
         (
             "kernelwright kernels --set essen",
-            "\n".join(f"plain,{op}:essential" for op in ("attention", "convolution", "gemm")),
+            "\n".join(f"plain,{op}:essential" for op in ("attention", "convolution", "gemm", "norm")),
         ),
     ],
 )
