@@ -95,7 +95,7 @@ def measured(library: KernelLibrary, p: NormProblem, rounds: int, every: bool) -
     count = max(1, min(MOST_SETS, math.ceil(COLD_BYTES / max(p.bytes_moved, 1))))
     sets = [operands(p) for _ in range(count)]
     calls = max(count, min(200, int(GRAPH_US / max(p.bytes_moved / BYTES_PER_US, 3.0))))
-    planned = Dispatcher([library]).plan(p)
+    planned = Dispatcher([library], device="cuda:0").plan(p)
     chosen = planned.kernel.name
     names = [chosen]
     if every:
@@ -105,7 +105,7 @@ def measured(library: KernelLibrary, p: NormProblem, rounds: int, every: bool) -
         names += [name for name in served if name != chosen]
     graphs, keep = {}, []
     for name in names:
-        plan = planned if name == chosen else Dispatcher([library], selection=name).plan(p)
+        plan = planned if name == chosen else Dispatcher([library], device="cuda:0", selection=name).plan(p)
         workspace = torch.empty(max(plan.workspace_bytes, 256), device="cuda", dtype=torch.uint8)
         keep.append((plan, workspace))
 

@@ -49,7 +49,7 @@ def problem(spec: Any, rows: int, columns: int, gap: int, **fields: Any) -> Norm
 
 @pytest.mark.parametrize("name", KERNELS)
 def test_a_kernel_computes_what_float64_does(name: str) -> None:
-    dispatcher = Dispatcher([LIBRARY], selection=name)
+    dispatcher = Dispatcher([LIBRARY], device="cuda:0", selection=name)
     (kernel,) = [one for one in LIBRARY.kernels if one.name == name]
     for seed, (rows, columns, shift, gap) in enumerate(SHAPES):
         fields: dict[str, Any] = {"residual": seed % 2 == 1, "weight": seed % 5 != 4}
@@ -59,7 +59,7 @@ def test_a_kernel_computes_what_float64_does(name: str) -> None:
 
 
 def test_sums_have_the_same_bits_in_every_run() -> None:
-    dispatcher = Dispatcher([LIBRARY])
+    dispatcher = Dispatcher([LIBRARY], device="cuda:0")
     x, dy = torch.randn(2, 5000, 1000, device=DEVICE, dtype=torch.bfloat16)
     weight = torch.randn(1000, device=DEVICE, dtype=torch.bfloat16)
     first, *others = (dispatcher.layer_norm_backward(dy, x, weight) for _ in range(4))
@@ -70,7 +70,7 @@ def test_sums_have_the_same_bits_in_every_run() -> None:
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float16, torch.bfloat16])
 @pytest.mark.parametrize("shape", [(64,), (3, 20), (4096,)])
 def test_operators_of_torch_and_their_gradients(kind: str, dtype: Any, shape: tuple[int, ...]) -> None:
-    kw.use(Dispatcher([LIBRARY]))
+    kw.use(Dispatcher([LIBRARY], device="cuda:0"))
     kw.strict(True)
     given = [torch.randn(2, 5, *shape, device=DEVICE, dtype=dtype, requires_grad=True)]
     given += [torch.randn(shape, device=DEVICE, dtype=dtype, requires_grad=True) for _ in range(1 + (kind == "layer"))]
@@ -90,7 +90,7 @@ def test_operators_of_torch_and_their_gradients(kind: str, dtype: Any, shape: tu
 
 
 def test_operators_compile_without_a_graph_break() -> None:
-    kw.use(Dispatcher([LIBRARY]))
+    kw.use(Dispatcher([LIBRARY], device="cuda:0"))
     x, weight = torch.randn(6, 512, device=DEVICE), torch.randn(512, device=DEVICE)
     compiled = torch.compile(lambda x: kw.rms_norm(x, (512,), weight) * 2, fullgraph=True, backend="aot_eager")
     assert torch.equal(compiled(x), kw.rms_norm(x, (512,), weight) * 2)
