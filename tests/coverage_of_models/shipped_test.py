@@ -3,23 +3,10 @@
 from __future__ import annotations
 
 from importlib.resources import as_file, files
-from pathlib import Path
 
 import pytest
 
 from coverage_of_models import shipped
-
-PAGE = Path(__file__).parents[2] / "docs" / "coverage.md"
-
-
-def rows() -> dict[tuple[str, str], dict[str, str]]:
-    text = PAGE.read_text()
-    lines = text[text.index(shipped.HEAD) :].split("\n\n")[0].splitlines()
-    cells = [[word.strip() for word in line.strip("|").split("|")] for line in lines[2:]]
-    return {
-        (operation, use): dict(zip((*shipped.CPU, *shipped.GPU), shares, strict=True))
-        for operation, use, *shares in cells
-    }
 
 
 @pytest.mark.parametrize(
@@ -30,5 +17,5 @@ def test_the_page_states_what_a_library_serves(operation: str, arch: str) -> Non
         found = shipped.served(folder, operation, arch)
     if found is None:
         pytest.skip(f"this processor does not run {arch}")
-    stated = {use: shares[arch] for (name, use), shares in rows().items() if name == operation}
+    stated = {use: shares[arch] for (name, use), shares in shipped.stated().items() if name == operation}
     assert {use: shipped.cell(share) for use, share in found.items()} == stated

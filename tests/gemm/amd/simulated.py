@@ -112,6 +112,8 @@ def cases(kernel: KernelEntry) -> list[Case]:
     first = 2 if spec["pipeline"] == "compv6" else 1
     vector = 16 // ITEMSIZE[spec["dtype_a"]]  # elements of the widest load, and at least those of a store
     gap = 16 if spec["pipeline"] == "comp_async" else 4
+    if spec["pipeline"] == "narrow":
+        vector, gap = 1, 3
 
     def cut(axis: str, vectors: int) -> int:
         return vectors * vector % tile[axis] if pad[axis] else 0

@@ -20,6 +20,8 @@ class _Sizes:
         spec = entry.spec
         self.m, self.n, self.k = (int(spec["tile"][axis]) for axis in "mnk")
         self.vector = 16 // min(ITEMSIZE[spec[f"dtype_{x}"]] for x in "abc")  # at least those of any access
+        if spec["pipeline"] == "narrow":
+            self.vector = 3  # rows of odd lengths
         by_column = spec["layout"][0] == "c"  # then A is read along m in vectors
         self.rows = 0 if not spec["pad"]["m"] else self.vector if by_column else 3
         self.columns = self.vector if spec["pad"]["n"] else 0

@@ -129,7 +129,7 @@ def test_the_essential_set_has_every_family_of_the_architecture(name: str) -> No
     families = {attention_spec(kernel).family for kernel in expansion.kernels}
     assert {attention_spec(kernel).family for kernel in everything} == families
     # CPU kernels compile in two seconds each: the set has four dtypes.
-    most = 50 if archs.load(name).backend == "cpu" else 20
+    most = 50 if archs.load(name).backend == "cpu" else 21
     assert set(expansion.dropped) <= {"ck_tile.attention_chained_products"} and len(expansion.kernels) < most
 
 

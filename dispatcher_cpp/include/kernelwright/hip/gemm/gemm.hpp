@@ -78,14 +78,18 @@ struct gemm {
   // 8-bit floats of two kinds travel as one, see mixed_warp_gemm.
   using moved_b = std::conditional_t<T::pipeline::preshuffle, typename T::b, typename T::a>;
   using pass = ck_tile::element_wise::PassThrough;
+  static constexpr bool single_elements = std::is_same_v<typename T::pipeline, narrow>;
   using problem = ck_tile::UniversalGemmPipelineProblem<typename T::a, moved_b, typename T::acc, shape, traits,
                                                         T::scheduler, true, ck_tile::TailNumber::Full, pass, pass,
-                                                        typename T::a, std::is_same_v<typename T::pipeline, narrow>>;
+                                                        typename T::a, single_elements>;
   using pipeline = typename T::pipeline::template type<problem, typename T::b>;
   template <int Rows>
   using epilogue_of = typename T::epilogue::template type<T, problem, Rows>;
   using epilogue = epilogue_of<m_of<typename T::tile>>;
 
+  // Elements of a load. The pipeline's own answer is what it would choose.
+  static constexpr int vector_a = single_elements ? 1 : pipeline::GetVectorSizeA();
+  static constexpr int vector_b = single_elements ? 1 : pipeline::GetVectorSizeB();
   static constexpr bool stream_k = !std::is_void_v<typename T::stream_k>;
   static constexpr int block_size = pipeline::BlockSize;
   static constexpr int lds_bytes = ck_tile::max(pipeline::GetSmemSize(), epilogue::GetSmemSize());
@@ -138,8 +142,8 @@ struct gemm {
     return {KW_HIP_GEMM_FACTS_MAGIC,
             arguments_bytes,
             block_size,
-            pipeline::GetVectorSizeA(),
-            pipeline::GetVectorSizeB(),
+            vector_a,
+            vector_b,
             epilogue::GetVectorSizeC(),
             pipeline::min_loops,
             T::pipeline::row_bytes,
@@ -248,7 +252,7 @@ struct gemm {
     const int32_t at_n = uniform(index.at(ck_tile::number<1>{}) * tile_n);
     constexpr bool a_by_row = std::is_same_v<typename T::layout_a, row_major>;
     const auto a = ck_tile::make_tuple(
-        window<a_by_row, tile_m, tile_k, a_by_row ? T::pad_k : T::pad_m, pipeline::GetVectorSizeA()>(
+        window<a_by_row, tile_m, tile_k, a_by_row ? T::pad_k : T::pad_m, vector_a>(
             static_cast<const typename T::a*>(x.a), x.m, x.k, x.lda, at_m));
     const auto b = ck_tile::make_tuple(window_b(x, at_n));
     const int32_t loops = uniform(tiles::GetLoopNum(x.k));
@@ -267,10 +271,10 @@ struct gemm {
   CK_TILE_DEVICE static auto window_b(const kw_hip_gemm_arguments& x, int32_t at_n) {
     const auto* b = static_cast<const moved_b*>(x.b);
     if constexpr (T::pipeline::preshuffle) {
-      return T::pipeline::template window_b<shape, pipeline::GetVectorSizeB(), T::pad_k>(b, x.n, x.k, at_n);
+      return T::pipeline::template window_b<shape, vector_b, T::pad_k>(b, x.n, x.k, at_n);
     } else {
       constexpr bool by_row = std::is_same_v<typename T::layout_b, row_major>;
-      return window<!by_row, tile_n, tile_k, by_row ? T::pad_n : T::pad_k, pipeline::GetVectorSizeB()>(b, x.n, x.k,
+      return window<!by_row, tile_n, tile_k, by_row ? T::pad_n : T::pad_k, vector_b>(b, x.n, x.k,
                                                                                                        x.ldb, at_n);
     }
   }

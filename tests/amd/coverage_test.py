@@ -1,0 +1,24 @@
+"""The page of coverage says what AMD's sets serve: planned with hollow libraries, whose launchers and traits are real."""
+
+from __future__ import annotations
+
+import pytest
+
+from amd import hollow
+from coverage_of_models import shipped
+
+KINDS = [
+    (operation, arch)
+    for arch in ("gfx942", "gfx1201", "gfx90a", "gfx950", "gfx1100")
+    for operation in ("gemm", "convolution", "attention")
+    if any(shares[arch] for (name, _), shares in shipped.stated().items() if name == operation)
+]
+
+
+@pytest.mark.thorough(keep=2)
+@pytest.mark.parametrize(("operation", "arch"), KINDS)
+def test_the_page_states_what_a_set_serves(operation: str, arch: str) -> None:
+    found = shipped.shares_of(hollow.of_set(f"{operation}:essential", arch), operation)
+    assert found is not None
+    stated = {use: shares[arch] for (name, use), shares in shipped.stated().items() if name == operation}
+    assert {use: shipped.cell(share) for use, share in found.items()} == stated
