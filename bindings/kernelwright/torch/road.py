@@ -1,10 +1,10 @@
 """The native road of eager calls: operators in C++ that launch known plans, with no Python between torch and a kernel.
 
 They are registered through LibTorch's stable C ABI (torch 2.10 or newer; ``dispatcher/torch/shim.h``), by the native
-dispatcher, whose functions :mod:`kernelwright.dispatch.core.native` has. The first call of a kind takes the Python
-road, with all checks, and teaches the native one the plan: shapes, strides, dtypes and devices of the tensors and a number for all
-options lead to it from then on. Calls under autocast, transforms, modes and tracers take the Python road, whose
-operators know them. Which road a process has is decided once; :func:`report` and ``kernelwright doctor`` tell it.
+dispatcher. The first call of a kind takes the Python road, with all checks, and teaches the native one the plan:
+shapes, strides, dtypes and devices of the tensors and a number for all options lead to it from then on. Calls under
+autocast, transforms, modes and tracers take the Python road, whose operators know them. Which road a process has is
+decided once; :func:`report` tells it.
 """
 
 from __future__ import annotations
