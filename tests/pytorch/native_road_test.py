@@ -19,7 +19,7 @@ from kernelwright.dispatch import ArrayError, Dispatcher, NoKernelError, record
 from kernelwright.torch import linear, report, reset_report, use
 from kernelwright.torch.road import OLDEST, ROAD, SHIM
 
-HEADER = Path(__file__).resolve().parents[2] / "dispatcher_cpp/include/kernelwright/dispatcher/torch_shim.h"
+HEADER = Path(__file__).resolve().parents[2] / "dispatcher_cpp/include/kernelwright/dispatcher/torch/shim.h"
 
 
 @pytest.fixture(autouse=True)

@@ -1,10 +1,10 @@
 """The native road of eager calls: operators in C++ that launch known plans, with no Python between torch and a kernel.
 
-They are registered through LibTorch's stable C ABI (torch 2.10 or newer; ``torch_shim.h``), by the native dispatcher,
-whose functions :mod:`kernelwright.dispatch.core.native` has. The first call of a kind takes the Python road, with all
-checks, and teaches the native one the plan: shapes, strides, dtypes and devices of the tensors and a number for all
-options lead to it from then on. Calls under autocast, transforms, modes and tracers take the Python road, whose
-operators know them. Which road a process has is decided once; :func:`report` and ``kernelwright doctor`` tell it.
+They are registered through LibTorch's stable C ABI (torch 2.10 or newer; ``dispatcher/torch/shim.h``), by the native
+dispatcher. The first call of a kind takes the Python road, with all checks, and teaches the native one the plan:
+shapes, strides, dtypes and devices of the tensors and a number for all options lead to it from then on. Calls under
+autocast, transforms, modes and tracers take the Python road, whose operators know them. Which road a process has is
+decided once; :func:`report` tells it.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ SHIM = (
     "aoti_torch_device_type_cpu",
 )
 _STREAM = "aoti_torch_get_current_cuda_stream"  # behind them; in the library for GPUs
-_TENSORS, _ARGS_BYTES = 3, 768  # of torch_call.h
+_TENSORS, _ARGS_BYTES = 3, 768  # of dispatcher/torch/call.h
 
 _transformed = torch._C._are_functorch_transforms_active
 _autocast = torch._C._is_any_autocast_enabled

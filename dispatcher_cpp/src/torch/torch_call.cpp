@@ -1,5 +1,3 @@
-#include "kernelwright/dispatcher/torch_call.h"
-
 #include <sched.h>
 #include <stdlib.h>
 #include <string.h>
@@ -7,6 +5,7 @@
 
 #include "kernelwright/dispatcher/support/error.hpp"
 #include "kernelwright/dispatcher/support/lock.hpp"
+#include "kernelwright/dispatcher/torch/call.h"
 
 namespace kernelwright {
 namespace {

@@ -12,7 +12,8 @@ from kernelwright.problems.shared import RESULT
 from kernelwright.torch import activations, dispatchers, inputs
 from kernelwright.torch.fallback import decisions, products
 from kernelwright.torch.operator import plain, register
-from kernelwright.torch.operators import gemm_gradient, gemm_native, gemm_shapes
+from kernelwright.torch.operators import gemm_gradient, gemm_shapes
+from kernelwright.torch.operators.native import linear as native_linear
 from kernelwright.torch.road import ROAD
 from torch.compiler import is_dynamo_compiling  # pants: no-infer-dep
 
@@ -24,7 +25,7 @@ _SCHEMA = (
 )
 _DECISIONS = decisions.of("gemm")
 _PYTHON_ROAD = bool(ROAD.why_not)
-_native = gemm_native.linear
+_native = native_linear.linear
 _WIDER = {"fp16": torch.float16, "int32": torch.int32}  # results of 8-bit operands
 
 
@@ -103,7 +104,7 @@ def linear(
         generation, ours = ROAD.generation, _DECISIONS.ours
         result = _DECISIONS.call(_linear, products.linear, (x, weight, bias, activation, dispatcher), 3)
         if _DECISIONS.ours != ours:
-            gemm_native.learn(x, weight, bias, activation, result, generation)
+            native_linear.learn(x, weight, bias, activation, result, generation)
     return result
 
 

@@ -8,7 +8,7 @@
 #define KERNELWRIGHT_DISPATCHER_TORCH_CALL_H
 
 #include "kernelwright/dispatcher.h"
-#include "kernelwright/dispatcher/torch_shim.h"
+#include "kernelwright/dispatcher/torch/shim.h"
 
 #ifdef __cplusplus
 extern "C" {
