@@ -158,7 +158,8 @@ def main() -> None:
     parser.add_argument("--quick", action="store_true", help="three shapes alone")
     given = parser.parse_args()
     library = KernelLibrary.load(given.library)
-    rows = []
+    rows: list[dict[str, Any]] = []
+    head = {"environment": environment(given.library), "copy_gbytes_per_s": round(copy_rate(given.rounds), 1)}
     for case, dtype, count, columns in cases(given.dtypes, given.quick):
         kind, what, residual = case
         p = problem_of(case, count, columns, dtype)
@@ -178,8 +179,7 @@ def main() -> None:
         )
         print(*(f"{key}={value}" for key, value in rows[-1].items() if key != "kernels"), flush=True)
         torch.cuda.empty_cache()
-    head = {"environment": environment(given.library), "copy_gbytes_per_s": round(copy_rate(given.rounds), 1)}
-    given.out.write_text(results_file.text(head, rows))
+        given.out.write_text(results_file.text(head, rows))  # what was measured stays if a later case fails
 
 
 if __name__ == "__main__":

@@ -39,6 +39,7 @@ LAYERS: dict[str, tuple[tuple[str, ...], ...]] = {
     ),
     "torch": (
         ("dispatchers", "activations", "schemas"),
+        ("road",),
         ("fallback",),
         ("gradients", "inputs", "operator"),
         ("operators",),

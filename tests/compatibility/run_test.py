@@ -110,3 +110,13 @@ def test_the_page_has_a_workspace_and_commands_of_which_something_is_expected() 
         table.read(PAGE.replace("`pants kernels k:`", "`pants kernels --count k:`"))
     with pytest.raises(ValueError, match="the page has"):
         table.read(PAGE.replace("| `pants check k:lib`", "| `check k:lib`"))
+
+
+def test_recorded_versions_are_those_that_the_page_says_were_executed() -> None:
+    recorded = json.loads((ROOT / "benchmarks/results/pants_versions.json").read_text())
+    assert "2.17.1" in recorded
+    for version, result in recorded.items():
+        assert f"\n| {version} |" in PAGE
+        assert [command["command"] for command in result["commands"]] == list(table.EXPECTED)
+        assert all(command["wrong"] is None for command in result["commands"])
+    assert len({result["kernel"] for result in recorded.values()}) == 1

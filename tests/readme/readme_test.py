@@ -3,6 +3,8 @@ from __future__ import annotations
 import re
 import xml.etree.ElementTree as xml
 
+import pytest
+
 from readme import generated
 
 
@@ -19,6 +21,15 @@ def test_the_page_is_short_and_its_links_lead_somewhere() -> None:
     linked = re.findall(r"\]\((docs/[^)#:]+)", text)
     assert len(linked) > 20
     assert [target for target in linked if not (generated.ROOT / target).exists()] == []
+
+
+@pytest.mark.parametrize("page", ["remote_execution.md", "ci.md"])
+def test_recipes_set_the_variables_that_they_use(page: str) -> None:
+    blocks = re.findall(r"^```\n(.*?)^```$", (generated.ROOT / "docs" / page).read_text(), re.M | re.S)
+    commands = "\n".join(re.sub(r"'[^']*'", "''", block) for block in blocks)
+    used = set(re.findall(r"\$\{?([A-Za-z_]\w*)", commands))
+    known = set(re.findall(r"\b([A-Za-z_]\w*)=", commands)) | {"HOME", "PATH", "PWD"}
+    assert used and used <= known, used - known
 
 
 def test_a_set_that_is_left_out_is_not_counted() -> None:

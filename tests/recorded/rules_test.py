@@ -129,7 +129,8 @@ def gemms(pick: random.Random) -> Iterator[Case]:
             "num_d": spec.num_d,
         }
         asked |= {f"dtype_{one}": str(getattr(spec, f"dtype_{one}")) for one in ("a", "b", "c", "acc")}
-        asked |= {"layout": str(spec.layout), "activation": str(spec.activation), "d_op": str(spec.d_op)}
+        activation = str(spec.activation).replace("any", "relu")
+        asked |= {"layout": str(spec.layout), "activation": activation, "d_op": str(spec.d_op)}
         posed = model.read({**asked, "batch": 2 if spec.batched else 1})
         t, p = gemm_traits(spec, posed, "cutlass"), gemm_problem(posed)
         p = replace(p, ld_multi_d=(*p.ld_multi_d, 0, 0, 0, 0)[:4], stride_multi_d=(*p.stride_multi_d, 0, 0, 0, 0)[:4])
@@ -137,6 +138,7 @@ def gemms(pick: random.Random) -> Iterator[Case]:
             t, p = (t, changed(p, pick)) if pick.random() < 0.8 else (changed(t, pick), p)
         p = replace(p, num_d=min(p.num_d, 4))
         yield Case(gemm_cuda.check, "kw_cuda_gemm_check", gemm_cuda.HEADER, t, p)
+        yield Case(gemm_cuda.check_copied, "kw_cuda_gemm_check_copied", gemm_cuda.HEADER, t, p)
         yield Case(gemm_checks.check_all_leading, "kw_gemm_check_all_leading", gemm_checks.HEADER, None, p)
 
 

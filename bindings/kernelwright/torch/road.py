@@ -173,6 +173,11 @@ def _shim() -> ctypes.Array[Any]:
     return (c_void_p * (len(SHIM) + 1))(*addresses, stream)
 
 
+def ordinary() -> bool:
+    """Whether tensors are what they seem: no mode, autocast region, transform, tangent or tracer sees this call."""
+    return not (_modes() or _autocast() or _transformed() or forward_ad._current_level >= 0 or _traced())
+
+
 ROAD = Road()
 if ROAD.why_not:
 
@@ -207,4 +212,3 @@ def number(kinds: dict[Any, int], option: Hashable) -> int:
         if option not in kinds:
             kinds[option] = next(_numbers)
         return kinds[option]
-

@@ -209,7 +209,7 @@ class OperationPlan(Generic[P]):
 
     @property
     def foreign(self) -> tuple[ctypes.c_void_p, int, Any] | None:
-        """Handle, device and an argument struct without addresses, for launches from C++; None for simulated devices."""
+        """Handle, device and an argument struct without addresses, for launches from C++; None if simulated."""
         return None if self._simulated is not None else (self._handle, self._ordinal, self._binder.new_args())
 
     @property

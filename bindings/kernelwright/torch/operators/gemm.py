@@ -23,6 +23,8 @@ _SCHEMA = (
     'ScalarType? out_dtype=None, str dispatcher="") -> Tensor'
 )
 _DECISIONS = decisions.of("gemm")
+_PYTHON_ROAD = bool(ROAD.why_not)
+_native = gemm_native.linear
 _WIDER = {"fp16": torch.float16, "int32": torch.int32}  # results of 8-bit operands
 
 
@@ -94,13 +96,12 @@ def linear(
 
     Everything else is as for :func:`gemm`.
     """
-    given = x, weight, bias, activation, dispatcher
-    if ROAD.why_not or dispatcher or is_dynamo_compiling():
-        return _DECISIONS.call(_linear, products.linear, given, 3)
-    result = gemm_native.linear(x, weight, bias, activation)
+    if _PYTHON_ROAD or dispatcher or is_dynamo_compiling():
+        return _DECISIONS.call(_linear, products.linear, (x, weight, bias, activation, dispatcher), 3)
+    result = _native(x, weight, bias, activation)
     if result is None:
         generation, ours = ROAD.generation, _DECISIONS.ours
-        result = _DECISIONS.call(_linear, products.linear, given, 3)
+        result = _DECISIONS.call(_linear, products.linear, (x, weight, bias, activation, dispatcher), 3)
         if _DECISIONS.ours != ours:
             gemm_native.learn(x, weight, bias, activation, result, generation)
     return result

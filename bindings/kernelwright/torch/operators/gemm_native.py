@@ -10,7 +10,7 @@ from kernelwright.dispatch.core.cache import Cache
 from kernelwright.torch import activations, dispatchers
 from kernelwright.torch.fallback import decisions
 from kernelwright.torch.operators import gemm_gradient, gemm_shapes
-from kernelwright.torch.road import ROAD, launch, number
+from kernelwright.torch.road import ROAD, launch, number, ordinary
 
 KINDS: dict[str | None, int] = {}
 """Numbers of activations."""
@@ -29,47 +29,50 @@ def linear(x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None, act
     return _Linear.apply((result,), x, weight, bias, activation)
 
 
-class _Linear(torch.autograd.Function):
-    """Records a layer that has been computed."""
+class _Linear(torch.autograd.function._SingleLevelFunction):
+    """Records a layer that has been computed. No transform is active, which autograd.Function would look for first."""
 
     @staticmethod
     def forward(ctx: Any, computed: Any, x: Any, weight: Any, bias: Any, activation: str | None) -> torch.Tensor:
         """The result, which is the only element of ``computed``: no input, which autograd would make a view of."""
-        needs_product = activations.needs_argument(activation or "none")
-        _, needs_x, needs_weight, *_ = ctx.needs_input_grad
         result: torch.Tensor = computed[0]
-        ctx.activation, ctx.shape = activation or "none", x.shape
-        ctx.bias_shape = None if bias is None else bias.shape
+        needs_x, needs_weight = x.requires_grad, weight.requires_grad  # in less time than ctx.needs_input_grad
+        if activation is None:  # most often
+            ctx.save_for_backward(x if needs_weight else None, weight if needs_x else None)
+            return result
+        ctx.activation = activation
+        needs_product = activations.needs_argument(activation)
         ctx.save_for_backward(
             x if needs_weight or needs_product else None,
             weight if needs_x or needs_product else None,
             bias if needs_product else None,
-            result if activations.needs_result(ctx.activation) else None,
+            result if activations.needs_result(activation) else None,
         )
         return result
 
     @staticmethod
     def backward(ctx: Any, grad: torch.Tensor) -> tuple[Any, ...]:
         """See :func:`gemm_gradient.backward`, which is given the product of all rows."""
-        x, weight, bias, result = ctx.saved_tensors
+        saved = ctx.saved_tensors
+        activation = "none" if len(saved) == 2 else ctx.activation
+        x, weight, bias, result = (*saved, None, None)[:4]
         _, needs_x, needs_weight, needs_bias, _ = ctx.needs_input_grad
         rows = grad.flatten(0, -2)
         a = None if x is None else x.flatten(0, -2)
         b = None if weight is None else weight.t()
+        (m, n), k = rows.shape, 0 if a is None and b is None else a.shape[1] if b is None else b.shape[0]
         output = None if result is None else result.flatten(0, -2)
-        with_bias = ctx.bias_shape is not None
         product = SimpleNamespace(
-            saved_tensors=(a, b, output, *([bias] if bias is not None else [])),
-            needs_input_grad=(needs_x, needs_weight, [needs_bias] if with_bias else []),
-            d_shapes=[ctx.bias_shape] if with_bias else [],
-            shapes=((rows.shape[0], ctx.shape[-1]), (ctx.shape[-1], rows.shape[1])),
-            columns=(False, True), factors=False, needs_product=activations.needs_argument(ctx.activation),
-            activation=ctx.activation, alpha=1.0, dispatcher="",
+            saved_tensors=(a, b, output, *([] if bias is None else [bias])),
+            needs_input_grad=(needs_x, needs_weight, [needs_bias]), d_shapes=[(n,)] if needs_bias else [],
+            shapes=((m, k), (k, n)), columns=(False, True), factors=False,
+            needs_product=activations.needs_argument(activation), activation=activation, alpha=1.0,
+            dispatcher="",
         )  # fmt: skip
         of_x, of_weight, of_bias = gemm_gradient.backward(product, rows)
         return (
-            None, None if of_x is None else of_x.reshape(ctx.shape), None if of_weight is None else of_weight.t(),
-            of_bias[0] if with_bias else None, None,
+            None, None if of_x is None else of_x.reshape(*grad.shape[:-1], k),
+            None if of_weight is None else of_weight.t(), of_bias[0] if needs_bias else None, None,
         )  # fmt: skip
 
 
@@ -81,6 +84,8 @@ def learn(
 
     It can where kernels read all operands where they lie, and only rows and columns of matrices are left of them.
     """
+    if not ordinary():
+        return
     tensors = (x, weight) if bias is None else (x, weight, bias)
     kind = decisions.kind((*tensors, activation, generation), len(tensors))
     if kind is None or _untaught.get(kind):
@@ -88,7 +93,7 @@ def learn(
     with torch.no_grad():
         plain = [one.detach() for one in tensors]
         taught = plain[1].dim() == 2 and plain[0].dim() >= 2 and result.numel() > 0 and plain[0].numel() > 0
-        taught = taught and _learn(plain, activation, result.detach(), generation)
+        taught = taught and result.dtype == x.dtype and _learn(plain, activation, result.detach(), generation)
     if not taught:
         _untaught.put(kind, True)
 
@@ -97,7 +102,7 @@ def _learn(tensors: list[torch.Tensor], activation: str | None, result: torch.Te
     x, weight, *ds = tensors
     if x.element_size() == 1 or any(d.shape != (weight.shape[0],) for d in ds) or not result.is_contiguous():
         return False  # operands of 8 bits have no gradient, which the Python road refuses
-    product = gemm_shapes.as_product(x, weight.t(), ds, ("x", "weight", "bias"))
+    product = gemm_shapes.as_product(x, weight.t(), ds, ("x", "weight", "bias")[: len(tensors)])
     a, b = gemm_shapes.addressable("a", product.a), gemm_shapes.addressable("b", product.b)
     ds = [gemm_shapes.addressable("bias", d, row_major=True) for d in product.ds]
     if any(read.data_ptr() != given.data_ptr() for read, given in zip((a, b, *ds), tensors, strict=True)):

@@ -1,9 +1,9 @@
 /* Operators of torch that launch known plans, for the Python bindings: torch calls them without Python between.
  *
- * launch_two and launch_three take as many tensors and a number that stands for all options, look the plan up by shapes,
- * strides, dtypes and devices, allocate the result through torch, and launch on its current stream. Of operands that
- * nothing is known of, and where the launch fails, the result is an undefined tensor, None in Python, which then takes
- * the road with all checks and has learn_two or learn_three remember the plan. */
+ * launch_two and launch_three take as many tensors and a number that stands for all options, look the plan up by
+ * shapes, strides, dtypes and devices, allocate the result through torch, and launch on its current stream. Of operands
+ * that nothing is known of, and where the launch fails, the result is an undefined tensor, None in Python, which then
+ * takes the road with all checks and has learn_two or learn_three remember the plan. */
 #ifndef KERNELWRIGHT_DISPATCHER_TORCH_CALL_H
 #define KERNELWRIGHT_DISPATCHER_TORCH_CALL_H
 
@@ -22,12 +22,12 @@ extern "C" {
 /* What a launch needs beside the tensors. Read while it is learned. */
 typedef struct kw_torch_known {
   uint32_t struct_size;
-  int32_t device;       /* ordinal */
-  const kw_plan* plan;  /* lives until kw_torch_forget returns */
+  int32_t device;      /* ordinal */
+  const kw_plan* plan; /* lives until kw_torch_forget returns */
   uint64_t workspace_bytes;
-  const void* args;     /* the argument struct, but for the addresses of the tensors */
-  uint32_t args_bytes;  /* of it, KW_TORCH_ARGS_BYTES at most */
-  uint32_t counter;     /* which of KW_TORCH_COUNTERS counts the calls */
+  const void* args;                       /* the argument struct, but for the addresses of the tensors */
+  uint32_t args_bytes;                    /* of it, KW_TORCH_ARGS_BYTES at most */
+  uint32_t counter;                       /* which of KW_TORCH_COUNTERS counts the calls */
   uint32_t offsets[KW_TORCH_TENSORS + 1]; /* in the argument struct, of the address of each tensor, the result's last */
 } kw_torch_known;
 
@@ -43,7 +43,7 @@ KW_EXPORT kw_status kw_torch_use(const kw_torch_shim* shim);
 KW_EXPORT void kw_torch_forget(void);
 /* In the child of a fork, whose other threads, with the launches that they were in, are gone. */
 KW_EXPORT void kw_torch_after_fork(void);
-/* Calls so far of one counter; begins anew if reset is not 0. */
+/* Calls so far of one counter, and their time on the host as every 16th tells it; begins anew if reset is not 0. */
 KW_EXPORT kw_torch_count kw_torch_counted(uint32_t counter, uint32_t reset);
 
 #ifdef __cplusplus

@@ -1,4 +1,5 @@
-/* The functions of LibTorch's stable C ABI that kw_torch_call uses, as pointers in the order of kernelwright.torch.road.
+/* The functions of LibTorch's stable C ABI that kw_torch_call uses, as pointers in the order of
+ * kernelwright.torch.road.
  *
  * LibTorch promises these types and names for every version from 2.10 on. They are declared here since a build needs no
  * torch; tests/pytorch/native_road_test.py compares them with the headers of the torch that is installed. */

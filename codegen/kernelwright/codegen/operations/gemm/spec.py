@@ -83,9 +83,10 @@ class GemmSpec(Spec):
     """One GEMM kernel: C = A·B, or act(A·B op D0 op D1 …), tiled tile → wave → warp_tile.
 
     ``wave`` counts waves (on NVIDIA warp groups, or warps where they multiply by themselves; 1 on CPU) along each
-    extent of a tile; ``warp_tile`` is the extent of one matrix instruction (of the register block on CPU). With ``split_k`` the workgroups of a tile share K: each sums
-    a slice into the workspace, and a second kernel adds the slices up in order, scales and converts. With ``stream_k``
-    they share all tiles' steps along K evenly, whatever the number of tiles.
+    extent of a tile; ``warp_tile`` is the extent of one matrix instruction (of the register block on CPU). With
+    ``split_k`` the workgroups of a tile share K: each sums a slice into the workspace, and a second kernel adds the
+    slices up in order, scales and converts. With ``stream_k`` they share all tiles' steps along K evenly, whatever the
+    number of tiles.
 
     ``num_d`` tensors of C's dtype and order are combined with the result by ``d_op`` before ``activation``. With
     activation ``any`` the problem says all three: the kernel serves each of them, and up to 4 D tensors. A

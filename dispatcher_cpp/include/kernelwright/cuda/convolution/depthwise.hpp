@@ -73,8 +73,8 @@ struct direct {
     if (p.beta != 0.0f) add(p.y, at, p.beta);
     if constexpr (Spec::bias) value = {value.x + bias.x, value.y + bias.y};
     if (Spec::residual && p.residual != nullptr) add(p.residual, at, 1.0f);
-    with_activation<typename Spec::activation>(
-        p.activation, [&](auto act) { value = {act.of(value.x), act.of(value.y)}; });
+    with_activation<typename Spec::activation>(p.activation,
+                                               [&](auto act) { value = {act.of(value.x), act.of(value.y)}; });
     write(p, value, at);
   }
 

@@ -94,7 +94,8 @@ __global__ void __launch_bounds__(KW_CUDA_CONV_HELPER_THREADS) kernelwright_conv
     tap[i] = rest % p.filter[i];
     rest /= p.filter[i];
   }
-  const auto* const image = static_cast<const uint16_t*>(p.from) + row * p.image + static_cast<int64_t>(group) * p.merged * p.c;
+  const auto* const image =
+      static_cast<const uint16_t*>(p.from) + row * p.image + static_cast<int64_t>(group) * p.merged * p.c;
   alignas(16) uint16_t values[8];
 #pragma unroll
   for (int j = 0; j < 8; ++j) {  // rest: which of the merged groups
@@ -120,6 +121,29 @@ __global__ void __launch_bounds__(KW_CUDA_CONV_HELPER_THREADS) kernelwright_conv
   static_cast<uint4*>(p.to)[number] = *reinterpret_cast<const uint4*>(values);
 }
 
+// Where a point of dx meets the filter along an axis: how far it is behind the corner of the padding, and the first
+// filter point that an output puts there, or the extent of the filter where none does.
+struct meeting {
+  int place, first;
+};
+
+CUTLASS_DEVICE meeting meeting_of(const kw_cuda_conv_unfold& p, int axis, int point) {
+  meeting found = {point + p.pad[axis], 0};
+  if (p.dilation[axis] == 1) {
+    found.first = found.place % p.stride[axis];
+    return found;
+  }
+  while (found.first < p.step[axis] && (found.place - found.first * p.dilation[axis]) % p.stride[axis]) ++found.first;
+  if (found.first == p.step[axis]) found.first = p.filter[axis];
+  return found;
+}
+
+// The output that has this filter point there; negative: none.
+CUTLASS_DEVICE int output_of(const kw_cuda_conv_unfold& p, int axis, const meeting& m, int tap) {
+  const int output = (m.place - tap * p.dilation[axis]) / p.stride[axis];
+  return m.place >= tap * p.dilation[axis] && output < p.out[axis] ? output : -1;
+}
+
 // A thread has an element of dx.
 template <class Config>
 __global__ void __launch_bounds__(KW_CUDA_CONV_HELPER_THREADS) kernelwright_conv_helper_unfold(kw_cuda_conv_unfold p) {
@@ -127,34 +151,31 @@ __global__ void __launch_bounds__(KW_CUDA_CONV_HELPER_THREADS) kernelwright_conv
   const int64_t number = helper_index();
   wait_for_kernels_before();
   if (number >= p.count) return;
-  const int channels = p.c * p.groups;
-  int64_t row = number / channels, at = number - row * channels;
-  const int group = static_cast<int>(at) / p.c, channel = static_cast<int>(at) - group * p.c;
-  int place[3], first[3];  // how far behind the corner of the padding; the first filter point that meets it
-#pragma unroll
-  for (int i = 0; i < 3; ++i) {
-    const int point = static_cast<int>(row % p.extent[i]);
-    row /= p.extent[i];
-    at += point * p.point[i];
-    place[i] = point + p.pad[i];
-    first[i] = p.dilation[i] == 1 ? place[i] % p.stride[i] : 0;
-    while (first[i] < p.step[i] && (place[i] - first[i] * p.dilation[i]) % p.stride[i]) ++first[i];
-    if (first[i] == p.step[i]) first[i] = p.filter[i];
-  }
-  at += row * p.image;
-  const auto outputs = [&](int i, int tap) { return (place[i] - tap * p.dilation[i]) / p.stride[i]; };
+  const auto split = [](int64_t* x, int by) {  // x becomes the quotient
+    const int64_t whole = *x / by;
+    const int rest = static_cast<int>(*x - whole * by);
+    *x = whole;
+    return rest;
+  };
+  int64_t row = number;
+  const int channel = split(&row, p.c * p.groups), group = channel / p.c;
+  const int x = split(&row, p.extent[0]), y = split(&row, p.extent[1]), z = split(&row, p.extent[2]);
+  const meeting w = meeting_of(p, 0, x), h = meeting_of(p, 1, y), d = meeting_of(p, 2, z);
   float sum = 0;
-  for (int d = first[2]; d < p.filter[2] && place[2] >= d * p.dilation[2]; d += p.step[2]) {
-    for (int h = first[1]; h < p.filter[1] && place[1] >= h * p.dilation[1]; h += p.step[1]) {
-      for (int w = first[0]; w < p.filter[0] && place[0] >= w * p.dilation[0]; w += p.step[0]) {
-        const int out[3] = {outputs(0, w), outputs(1, h), outputs(2, d)};
-        if (out[0] >= p.out[0] || out[1] >= p.out[1] || out[2] >= p.out[2]) continue;
-        int64_t line = ((row * p.out[2] + out[2]) * p.out[1] + out[1]) * p.out[0] + out[0];
-        line = (line * p.groups + group) * p.filter[2] + d;
-        sum += p.from[((line * p.filter[1] + h) * p.filter[0] + w) * p.c + channel];
+  for (int tap_d = d.first; tap_d < p.filter[2]; tap_d += p.step[2]) {
+    const int out_d = output_of(p, 2, d, tap_d);
+    for (int tap_h = h.first; out_d >= 0 && tap_h < p.filter[1]; tap_h += p.step[1]) {
+      const int out_h = output_of(p, 1, h, tap_h);
+      for (int tap_w = w.first; out_h >= 0 && tap_w < p.filter[0]; tap_w += p.step[0]) {
+        const int out_w = output_of(p, 0, w, tap_w);
+        if (out_w < 0) continue;
+        int64_t line = ((row * p.out[2] + out_d) * p.out[1] + out_h) * p.out[0] + out_w;
+        line = (line * p.groups + group) * p.filter[2] + tap_d;
+        sum += p.from[((line * p.filter[1] + tap_h) * p.filter[0] + tap_w) * p.c + channel - group * p.c];
       }
     }
   }
+  const int64_t at = row * p.image + z * p.point[2] + y * p.point[1] + x * p.point[0] + channel;
   element* const to = static_cast<element*>(p.to) + at;
   const float old = p.beta != 0.0f ? p.beta * static_cast<float>(*to) : 0.0f;
   *to = static_cast<element>(p.alpha * sum + old);

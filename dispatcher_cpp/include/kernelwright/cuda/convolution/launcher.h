@@ -105,7 +105,7 @@ typedef struct kw_cuda_conv_sum {
 /* The parameter of a depthwise kernel, forward and backward data. A workgroup computes `rows` lines of `strips` strips
  * for 64 channels. Spatial entries stand in the order W, H. */
 typedef struct kw_cuda_conv_direct {
-  CUtensorMap x; /* what is read: x, or dy */
+  CUtensorMap x;                                /* what is read: x, or dy */
   const void *w, *bias, *residual;              /* the last two may be null */
   void* y;                                      /* what is written: y, or dx */
   kw_cuda_divider channel_blocks, across, down; /* of a workgroup's number; what is left is the image */

@@ -143,8 +143,7 @@ struct gradients {
       load(stay + tile_bytes, head_of(p.v, p.of_v, w.of.request, w.of.kv_head, w.of.k.start), p.of_v.row, mine,
            w.of.k.count, p.hdim_v);
     } else {
-      load(stay, head_of(p.q, p.of_q, w.of.request, w.of.head, w.of.q.start), p.of_q.row, mine, w.of.q.count,
-           p.hdim_q);
+      load(stay, head_of(p.q, p.of_q, w.of.request, w.of.head, w.of.q.start), p.of_q.row, mine, w.of.q.count, p.hdim_q);
       load(stay + tile_bytes, head_of(p.d_o, p.of_d_o, w.of.request, w.of.head, w.of.q.start), p.of_d_o.row, mine,
            w.of.q.count, p.hdim_v);
       load_numbers(p, w, reinterpret_cast<float*>(shared + 2 * tile_bytes + 2 * tile_bytes), w.of.head, mine);
@@ -166,13 +165,11 @@ struct gradients {
     }
     if constexpr (KeysStay) {
       const int count = most_keys(p, w);
-      store(p.dk, p.of_dk, w.of.request, w.of.kv_head, w.of.k.start, mine, count, w.column, p.hdim_q, first,
-            p.scale);
-      store(p.dv, p.of_dv, w.of.request, w.of.kv_head, w.of.k.start, mine, count, w.column, p.hdim_v, second,
-            1.0f);
+      store(p.dk, p.of_dk, w.of.request, w.of.kv_head, w.of.k.start, mine, count, w.column, p.hdim_q, first, p.scale);
+      store(p.dv, p.of_dv, w.of.request, w.of.kv_head, w.of.k.start, mine, count, w.column, p.hdim_v, second, 1.0f);
     } else {
-      store(p.dq, p.of_dq, w.of.request, w.of.head, w.of.q.start, mine, w.of.q.count, w.column, p.hdim_q,
-            first, p.scale);
+      store(p.dq, p.of_dq, w.of.request, w.of.head, w.of.q.start, mine, w.of.q.count, w.column, p.hdim_q, first,
+            p.scale);
     }
   }
 

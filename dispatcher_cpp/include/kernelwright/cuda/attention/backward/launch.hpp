@@ -47,8 +47,7 @@ struct gradient_launcher : without_workspace {
     const kw_status ready = kw_cuda_prepare(function, keys::shared_bytes, launch.device, &prepared);
     if (ready != KW_OK) return ready;
     const int64_t blocks = (length + keys::block - 1) / keys::block * keys::parts;
-    const dim3 grid(static_cast<unsigned>(blocks), static_cast<unsigned>(heads),
-                    static_cast<unsigned>(p.batch));
+    const dim3 grid(static_cast<unsigned>(blocks), static_cast<unsigned>(heads), static_cast<unsigned>(p.batch));
     return start(descriptor, function, grid, keys::threads, keys::shared_bytes, &all, launch.stream);
   }
 

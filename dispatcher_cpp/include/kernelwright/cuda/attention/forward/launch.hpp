@@ -81,8 +81,14 @@ struct forward_launcher {
     const operand v = operand_of(p.v, p, p.max_seqlen_k, p.hdim_v, p.heads_kv, packed_k);
     const int64_t rows = p.group ? p.total_q : p.max_seqlen_q;
     const score_numbers numbers = numbers_of(p, args);
-    const output out{args.o,   p.o.row, p.o.head, p.group ? 0 : p.o.request,    static_cast<int32_t>(p.hdim_v),
-                     args.lse, rows,    p.group ? 0 : rows * p.heads_q};
+    const output out{args.o,
+                     p.o.row,
+                     p.o.head,
+                     p.group ? 0 : p.o.request,
+                     static_cast<int32_t>(p.hdim_v),
+                     args.lse,
+                     rows,
+                     p.group ? 0 : rows * p.heads_q};
     using all = operands<typename kernel::traits>;
     // Without keys K and V need not be there; a kernel with pages has descriptors of its own.
     const bool absent = Config::paged || !args.k || !args.v;

@@ -241,8 +241,8 @@ struct decode {
 
   // 16 keys: S = Q K^T, the softmax of what came so far, O += P V.
   CUTLASS_DEVICE static void one_block(decode_params const& p, uint32_t buffer, int key,
-                                       const uint32_t (&q)[hdim / 16][4], limits const& seen,
-                                       additions const& of_rows, state& mine) {
+                                       const uint32_t (&q)[hdim / 16][4], limits const& seen, additions const& of_rows,
+                                       state& mine) {
     const int lane = threadIdx.x % 32, matrix = lane / 8, line = lane % 8;
     float s[2][4] = {};
     CUTLASS_PRAGMA_UNROLL

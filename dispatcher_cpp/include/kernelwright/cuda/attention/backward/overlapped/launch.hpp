@@ -69,8 +69,7 @@ struct overlapped_launcher {
     const int64_t requests = p.group ? 1 : p.batch;
     const int64_t queries = p.max_seqlen_q, keys = p.group ? p.total_k : p.max_seqlen_k;
     encode_rows<element>(&out->q, args.q, all.of_q, queries, p.heads_q, requests, all.hdim_q, kernel::M, p.group);
-    encode_rows<element>(&out->d_o, args.d_o, all.of_d_o, queries, p.heads_q, requests, all.hdim_v, kernel::M,
-                         p.group);
+    encode_rows<element>(&out->d_o, args.d_o, all.of_d_o, queries, p.heads_q, requests, all.hdim_v, kernel::M, p.group);
     encode_rows<element>(&out->k, args.k, all.of_k, keys, p.heads_kv, requests, all.hdim_q, kernel::N, false);
     encode_rows<element>(&out->v, args.v, all.of_v, keys, p.heads_kv, requests, all.hdim_v, kernel::N, false);
   }
