@@ -1,4 +1,4 @@
-"""The page of coverage says what AMD's sets serve: planned with hollow libraries, whose launchers and traits are real."""
+"""The page of coverage says what sets of AMD serve, planned with hollow libraries: launchers and traits are real."""
 
 from __future__ import annotations
 

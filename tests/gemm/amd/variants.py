@@ -43,7 +43,8 @@ class Case:
     def __str__(self) -> str:
         """For the names of tests: what is not as usual."""
         text = f"{self.m}x{self.n}x{self.k}"
-        for name in ("gap", "whole", "alpha", "beta", "split_k", "batch", "shared", "bias", "num_d", "d_op", "activation"):
+        shown = ("gap", "whole", "alpha", "beta", "split_k", "batch", "shared", "bias", "num_d", "d_op", "activation")
+        for name in shown:
             if getattr(self, name) != getattr(type(self), name):
                 text += f",{name}={getattr(self, name)}"
         return text + (f",{len(self.groups) + 1} groups" if self.groups else "")

@@ -78,7 +78,8 @@ CK_TILE_DEVICE auto rows_of(const Tile& sums, Index index) {
   return slice;
 }
 
-// An element of an array of arguments. By selects: an index known at run time would move the arguments to scratch memory.
+// An element of an array of arguments. By selects: an index known at run time would move the arguments to scratch
+// memory.
 template <class Element>
 CK_TILE_DEVICE Element one_of(const Element (&of)[KW_HIP_MAX_MULTI_D], int32_t index) {
   return index == 0 ? of[0] : index == 1 ? of[1] : index == 2 ? of[2] : of[3];
@@ -118,8 +119,7 @@ CK_TILE_DEVICE void finish_tile(Tile& sums, const kw_hip_gemm_arguments& x, int3
     }
     with_activation(x.activation, activate);
   } else {
-    ck_tile::static_for<0, T::num_d, 1>{}(
-        [&](auto i) { combine(typename T::d_op{}, x.multi_d[i], x.ld_multi_d[i]); });
+    ck_tile::static_for<0, T::num_d, 1>{}([&](auto i) { combine(typename T::d_op{}, x.multi_d[i], x.ld_multi_d[i]); });
     if constexpr (!std::is_same_v<typename T::activation, none>) activate(typename T::activation{});
   }
 }

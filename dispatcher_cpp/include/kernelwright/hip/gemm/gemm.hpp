@@ -79,9 +79,9 @@ struct gemm {
   using moved_b = std::conditional_t<T::pipeline::preshuffle, typename T::b, typename T::a>;
   using pass = ck_tile::element_wise::PassThrough;
   static constexpr bool single_elements = std::is_same_v<typename T::pipeline, narrow>;
-  using problem = ck_tile::UniversalGemmPipelineProblem<typename T::a, moved_b, typename T::acc, shape, traits,
-                                                        T::scheduler, true, ck_tile::TailNumber::Full, pass, pass,
-                                                        typename T::a, single_elements>;
+  using problem =
+      ck_tile::UniversalGemmPipelineProblem<typename T::a, moved_b, typename T::acc, shape, traits, T::scheduler, true,
+                                            ck_tile::TailNumber::Full, pass, pass, typename T::a, single_elements>;
   using pipeline = typename T::pipeline::template type<problem, typename T::b>;
   template <int Rows>
   using epilogue_of = typename T::epilogue::template type<T, problem, Rows>;
@@ -139,16 +139,8 @@ struct gemm {
   }
 
   static constexpr kw_hip_gemm_facts facts(uint32_t arguments_bytes = sizeof(kw_hip_gemm_arguments)) {
-    return {KW_HIP_GEMM_FACTS_MAGIC,
-            arguments_bytes,
-            block_size,
-            vector_a,
-            vector_b,
-            epilogue::GetVectorSizeC(),
-            pipeline::min_loops,
-            T::pipeline::row_bytes,
-            packed_k(),
-            0};
+    return {KW_HIP_GEMM_FACTS_MAGIC, arguments_bytes,        block_size, vector_a, vector_b, epilogue::GetVectorSizeC(),
+            pipeline::min_loops,     T::pipeline::row_bytes, packed_k(), 0};
   }
 
  private:
@@ -251,9 +243,8 @@ struct gemm {
     const int32_t at_m = uniform(index.at(ck_tile::number<0>{}) * tile_m);
     const int32_t at_n = uniform(index.at(ck_tile::number<1>{}) * tile_n);
     constexpr bool a_by_row = std::is_same_v<typename T::layout_a, row_major>;
-    const auto a = ck_tile::make_tuple(
-        window<a_by_row, tile_m, tile_k, a_by_row ? T::pad_k : T::pad_m, vector_a>(
-            static_cast<const typename T::a*>(x.a), x.m, x.k, x.lda, at_m));
+    const auto a = ck_tile::make_tuple(window<a_by_row, tile_m, tile_k, a_by_row ? T::pad_k : T::pad_m, vector_a>(
+        static_cast<const typename T::a*>(x.a), x.m, x.k, x.lda, at_m));
     const auto b = ck_tile::make_tuple(window_b(x, at_n));
     const int32_t loops = uniform(tiles::GetLoopNum(x.k));
     constexpr ck_tile::element_wise::PassThrough pass{};
@@ -274,8 +265,7 @@ struct gemm {
       return T::pipeline::template window_b<shape, vector_b, T::pad_k>(b, x.n, x.k, at_n);
     } else {
       constexpr bool by_row = std::is_same_v<typename T::layout_b, row_major>;
-      return window<!by_row, tile_n, tile_k, by_row ? T::pad_n : T::pad_k, vector_b>(b, x.n, x.k,
-                                                                                                       x.ldb, at_n);
+      return window<!by_row, tile_n, tile_k, by_row ? T::pad_n : T::pad_k, vector_b>(b, x.n, x.k, x.ldb, at_n);
     }
   }
 

@@ -178,8 +178,9 @@ struct compv3 : one_lds_buffer {
 // compv3 with loads of single elements: rows of A and B may have any length, and begin at any element.
 struct narrow : one_lds_buffer {
   template <class P, class>
-  using type = runtime_tail<ck_tile::GemmPipelineAgBgCrCompV3<P, fixed_vectors<ck_tile::UniversalGemmPipelineAgBgCrPolicy>>,
-                            own_rule<ck_tile::BaseGemmPipelineAgBgCrCompV3<P>>>;
+  using type =
+      runtime_tail<ck_tile::GemmPipelineAgBgCrCompV3<P, fixed_vectors<ck_tile::UniversalGemmPipelineAgBgCrPolicy>>,
+                   own_rule<ck_tile::BaseGemmPipelineAgBgCrCompV3<P>>>;
 };
 struct compv4 : two_lds_buffers_of_it {
   template <class P, class>
