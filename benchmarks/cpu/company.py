@@ -1,8 +1,8 @@
 """Launches in company: products, convolutions and attention alone, and directly after a call of torch or NumPy.
 
 Workers of other libraries spin for work after each of their calls, on the cores that launches want. Each round times
-one launch after 0.15 s of rest, one directly after a product of torch, and one directly after one of NumPy; least times of
-a round's repeats are compared within the round, medians over rounds are reported with the smallest and the largest.
+a launch after 0.15 s of rest, one directly after a product of torch, and one directly after one of NumPy. Least times
+of a round's repeats are compared within the round; medians over rounds are reported with the smallest and the largest.
 Every source of threads that the process has is measured (``use_threads``). Outputs are compared with float64 first.
 
     python benchmarks/cpu/company.py --libraries FOLDER… --threads 2 --out result.json
