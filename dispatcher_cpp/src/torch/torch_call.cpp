@@ -176,7 +176,7 @@ AtenTensorHandle launch_known(const AtenTensorHandle* tensors, uint64_t count, u
 /* launch_two(Tensor a, Tensor b, int options) -> Tensor, and launch_three */
 void launch_operator(StableIValue* stack, uint64_t given, uint64_t) {
   const uint64_t count = given - 1;
-  AtenTensorHandle tensors[KW_TORCH_TENSORS];
+  AtenTensorHandle tensors[KW_TORCH_TENSORS] = {};
   for (uint64_t i = 0; i < count; ++i) tensors[i] = reinterpret_cast<AtenTensorHandle>(stack[i]);
   AtenTensorHandle result = launch_known(tensors, count, stack[count]);
   for (uint64_t i = 0; i < count; ++i) torch.aoti_torch_delete_tensor_object(tensors[i]);
