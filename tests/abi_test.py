@@ -23,7 +23,7 @@ from kernelwright.dispatch.testdata import mocks
 INCLUDE = mocks.NATIVE / "include"
 HEADERS = [
     str(path.relative_to(INCLUDE))
-    for folder in ("kernelwright", "kernelwright/dispatcher")
+    for folder in ("kernelwright", "kernelwright/dispatcher", "kernelwright/dispatcher/torch")
     for path in sorted((INCLUDE / folder).glob("*.h"))
 ]
 

@@ -19,7 +19,7 @@ from kernelwright.tile_engine.coverage.served import Share, shares
 CPU = ("x86_64_v3", "x86_64_v4")
 GPU = ("sm_90a", "gfx90a", "gfx942", "gfx950", "gfx1100", "gfx1201")
 LIBRARIES = {
-    "gemm": dict.fromkeys((*CPU, "sm_90a"), "gemm"),
+    "gemm": {**dict.fromkeys(CPU, "cpu_gemm"), "sm_90a": "nvidia_gemm"},
     "convolution": {**dict.fromkeys(CPU, "cpu_convolution"), "sm_90a": "nvidia_convolution"},
     "attention": {**dict.fromkeys(CPU, "cpu_attention"), "sm_90a": "nvidia_attention"},
 }

@@ -8,10 +8,12 @@ import pytest
 
 from coverage_of_models import shipped
 
+LIBRARIES = [(name, arch) for name, archs in shipped.LIBRARIES.items() for arch in archs]
 
-@pytest.mark.parametrize(
-    ("operation", "arch"), [(name, arch) for name, archs in shipped.LIBRARIES.items() for arch in archs]
-)
+
+# Those of processors by default.
+@pytest.mark.thorough(keep=6)
+@pytest.mark.parametrize(("operation", "arch"), sorted(LIBRARIES, key=lambda each: each[1] not in shipped.CPU))
 def test_the_page_states_what_a_library_serves(operation: str, arch: str) -> None:
     with as_file(files(operation).joinpath("")) as folder:
         found = shipped.served(folder, operation, arch)

@@ -32,7 +32,7 @@ _WIDTH, _GAP, _HEIGHT, _TOP = 112, 24, 56, 28
 
 
 class _Build(dict[str, Any]):
-    """The names of a BUILD file: ``kernel_set`` is remembered, other targets are nothing."""
+    """The names of a BUILD file: whole sets are remembered, parts of them and other targets are nothing."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -40,7 +40,7 @@ class _Build(dict[str, Any]):
 
     def __missing__(self, name: str) -> Callable[..., None]:
         if name == "kernel_set":
-            return lambda **fields: self.sets.append((fields["set"], fields["archs"]))
+            return lambda **fields: None if "filter" in fields else self.sets.append((fields["set"], fields["archs"]))
         return lambda **_: None
 
 

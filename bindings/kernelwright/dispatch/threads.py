@@ -1,8 +1,9 @@
 """Whose threads run launches on processors, for the whole process.
 
 Workers of OpenMP spin for work after each call of torch, and take cores from everybody else's; launches that run on
-the same workers lose nothing. So the default takes the OpenMP runtime that is loaded when a library for a processor is
-added to a dispatcher, or when :func:`kernelwright.torch.use` is called, and threads of the dispatcher's own elsewhere.
+the same workers lose nothing to them. But each launch on them waits for all of them, and where threads of a third
+library spin, as NumPy's do, that takes many times as long (docs/benchmarks.md). So the threads are the dispatcher's
+own unless :func:`kernelwright.torch.use` or :func:`use_threads` says otherwise.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ def use_threads(source: Source = "auto") -> Threads:
     :param source: ``own``: the dispatcher's, as many as :meth:`Dispatcher.set_num_threads`,
         ``KERNELWRIGHT_NUM_THREADS`` or the affinity mask allow; ``openmp``: those of the loaded OpenMP runtime, torch's
         where there are several, within ``torch.set_num_threads`` and ``OMP_NUM_THREADS`` too; ``auto``: the latter if
-        one is loaded, else the former. A forked child uses threads of its own where its parent used OpenMP's.
+        one is loaded now, else the former. A forked child uses threads of its own where its parent used OpenMP's.
     :raises SelectionError: for another source, or ``openmp`` where no runtime is loaded or in a forked child.
     """
     global _chosen
@@ -53,7 +54,7 @@ def threads_in_use() -> Threads:
     return Threads(_USED[source], (runtime.value or b"").decode(errors="replace"))
 
 
-def look_again() -> None:
-    """Look for an OpenMP runtime that was loaded since, unless :func:`use_threads` has chosen."""
+def share_with_torch() -> None:
+    """Take the OpenMP runtime if one is loaded, unless :func:`use_threads` has chosen another source."""
     if not _chosen:
         native.check(native.library().kw_set_threads(0, None))

@@ -22,7 +22,7 @@ import ctypes, os, sys
 from kernelwright.dispatch import threads, use_threads, threads_in_use
 print(use_threads().source)
 ctypes.CDLL(sys.argv[1])
-threads.look_again()
+threads.share_with_torch()
 print(*threads_in_use())
 child = os.fork()
 if child == 0:
@@ -34,7 +34,7 @@ if child == 0:
     os._exit(0)
 os.waitpid(child, 0)
 print(use_threads("own").source)
-threads.look_again()
+threads.share_with_torch()
 print(threads_in_use().source)
 """
 

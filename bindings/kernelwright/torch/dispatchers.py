@@ -7,7 +7,7 @@ from collections.abc import Callable
 import torch  # pants: no-infer-dep
 from kernelwright.dispatch import Dispatcher, KernelwrightError
 from kernelwright.dispatch.arrays.trials import try_torch
-from kernelwright.dispatch.threads import look_again
+from kernelwright.dispatch.threads import share_with_torch
 
 try_torch()  # here too: the dispatcher may have been made before torch was imported
 
@@ -44,7 +44,7 @@ def use(dispatcher: Dispatcher, name: str = "") -> None:
     :param name: what the argument ``dispatcher`` of an operator asks for; by default the one that all others use.
     """
     if dispatcher.device.memory == "cpu":
-        look_again()  # the dispatcher may have been made before torch, whose OpenMP workers its launches share
+        share_with_torch()
     _in_use[name, dispatcher.device.memory] = dispatcher
     _tell()
 

@@ -156,8 +156,8 @@ KW_EXPORT kw_status kw_dispatcher_set_num_threads(kw_dispatcher* dispatcher, uin
 /* Whose threads run CPU launches, for the whole process. Threads of other libraries that spin for work, as OpenMP's do
  * after each call of torch, slow down everybody else's; sharing them does not. */
 typedef enum kw_threads {
-  KW_THREADS_AUTO = 0,    /* an OpenMP runtime that is loaded when a CPU library is added, else the dispatcher's own */
-  KW_THREADS_OWN = 1,     /* started by the first launch that wants them */
+  KW_THREADS_AUTO = 0,    /* an OpenMP runtime that is loaded now, else the dispatcher's own */
+  KW_THREADS_OWN = 1,     /* the default: started by the first launch that wants them */
   KW_THREADS_OPENMP = 2,  /* of the loaded runtime (torch's, where there are several), within its own limits */
   KW_THREADS_CALLBACK = 3 /* of the application */
 } kw_threads;

@@ -4,7 +4,6 @@
 #include <string.h>
 
 #include "kernelwright/dispatcher/state.hpp"
-#include "kernelwright/dispatcher/threads/thread_pool.hpp"
 #include "kernelwright/dispatcher/support/error.hpp"
 
 using namespace kernelwright;
@@ -26,7 +25,6 @@ kw_status add(kw_dispatcher* dispatcher, const kw_library* library, const kw_lib
   if (check) {
     if (kw_status status = ask_device(*library, dispatcher->device.ordinal)) return status;
   }
-  if (library->arch->backend == KW_BACKEND_CPU) find_threads();
   const Lock lock(dispatcher->mutex);
   if (kw_status status = dispatcher->registry.add(library, options == nullptr ? 0 : options->priority, check)) {
     return status;

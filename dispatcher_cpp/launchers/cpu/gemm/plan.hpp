@@ -109,7 +109,10 @@ inline void plan_packed(const gemm_kernel& kernel, uint32_t threads_allowed, gem
   const bool partial = plan.block_k_count > 1 && kernel.partial_in_output == 0;
 
   plan.short_m = m <= t.tile_m;
-  plan.block_n_count = plan.short_m && !partial ? 1 : divide_up(n, t.tile_n);
+  // Few rows have few sums, so that threads get many columns between two meetings.
+  const bool wide = plan.short_m && kernel.near_sums != 0;
+  const int64_t widest = wide ? larger(t.tile_n, kPartialUnits / round_up(m, mr)) : t.tile_n;
+  plan.block_n_count = plan.short_m && !partial ? 1 : divide_up(n, widest);
   plan.block_n = round_up(divide_up(n, plan.block_n_count), nr);
   plan.block_n_count = divide_up(n, plan.block_n);
   const int64_t panels_n = plan.block_n / nr;

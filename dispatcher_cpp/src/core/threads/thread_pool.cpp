@@ -26,7 +26,7 @@ char open_mp_path[PATH_MAX];
 kw_parallel callback = {};
 // Held by the launch that has the threads, and while another source is chosen.
 pthread_mutex_t launch = PTHREAD_MUTEX_INITIALIZER;
-uint32_t asked = KW_THREADS_AUTO, used = KW_THREADS_OWN;
+uint32_t used = KW_THREADS_OWN;
 bool forked = false;  // GCC's OpenMP waits in a forked child for threads that only the parent has
 
 struct Job {
@@ -107,11 +107,6 @@ bool open_open_mp() {
   return true;
 }
 
-void choose() {
-  used = asked;
-  if (asked == KW_THREADS_AUTO) used = !forked && open_open_mp() ? KW_THREADS_OPENMP : KW_THREADS_OWN;
-}
-
 void before_fork() {
   pthread_mutex_lock(&launch);
   own.before_fork();
@@ -126,7 +121,7 @@ void after_fork_in_child() {
   own.after_fork_in_child();
   pthread_mutex_init(&launch, nullptr);
   forked = true;
-  if (used == KW_THREADS_OPENMP) asked = used = KW_THREADS_OWN;
+  if (used == KW_THREADS_OPENMP) used = KW_THREADS_OWN;
 }
 
 // glibc's own entry: unlike pthread_atfork it forgets the handlers when this library is unloaded.
@@ -154,12 +149,6 @@ kw_status check_callback(const kw_parallel* given) {
 
 const kw_parallel& process_threads() { return kThreads; }
 
-void find_threads() {
-  pthread_mutex_lock(&launch);
-  if (asked == KW_THREADS_AUTO) choose();
-  pthread_mutex_unlock(&launch);
-}
-
 }  // namespace kernelwright
 
 using namespace kernelwright;
@@ -184,8 +173,9 @@ kw_status kw_set_threads(uint32_t source, const kw_parallel* parallel) {
         fail(KW_RUNTIME_MISSING, "no OpenMP runtime is loaded; load one first (import torch), or take auto or own");
   } else {
     if (source == KW_THREADS_CALLBACK) callback = *parallel;
-    asked = source;
-    choose();
+    used = source;
+    if (source == KW_THREADS_AUTO) used = KW_THREADS_OWN;
+    if (source == KW_THREADS_AUTO && !forked && open_open_mp()) used = KW_THREADS_OPENMP;
   }
   pthread_mutex_unlock(&launch);
   return status;

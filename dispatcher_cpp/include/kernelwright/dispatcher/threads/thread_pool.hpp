@@ -9,8 +9,6 @@ namespace kernelwright {
 
 // What launches of CPU kernels are handed.
 const kw_parallel& process_threads();
-// Looks for an OpenMP runtime, if nobody has chosen otherwise.
-void find_threads();
 
 }  // namespace kernelwright
 

@@ -134,7 +134,7 @@ def product_clocks(rows: float, columns: float, s: Shape, t: Kernel) -> float:
 def packed(s: Shape, t: Kernel, p: Problem) -> Clocks:
     """Blocks of A and B are packed, one of them for all threads."""
     short_m = s.m <= t.tile_m
-    wanted_n = 1.0 if short_m and not s.partial else ceil(s.n / t.tile_n)
+    wanted_n = 1.0 if short_m and (s.tiles or not s.partial) else ceil(s.n / t.tile_n)
     block_n = ceil(ceil(s.n / wanted_n) / t.columns) * t.columns
     count_n = ceil(s.n / block_n)
     super_m = ceil(s.m / t.rows) * t.rows

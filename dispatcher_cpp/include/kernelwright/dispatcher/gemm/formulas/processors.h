@@ -110,7 +110,7 @@ static inline kw_gemm_processors_Clocks kw_gemm_processors_packed(KW_GIVEN(kw_ge
   double super_m = 0;
   double move = 0;
   const bool short_m = s.m <= t.tile_m;
-  const double wanted_n = short_m && !s.partial ? 1.0 : kw_ceil(s.n / t.tile_n);
+  const double wanted_n = short_m && (s.tiles || !s.partial) ? 1.0 : kw_ceil(s.n / t.tile_n);
   const double block_n = kw_ceil(kw_ceil(s.n / wanted_n) / t.columns) * t.columns;
   const double count_n = kw_ceil(s.n / block_n);
   super_m = kw_ceil(s.m / t.rows) * t.rows;
