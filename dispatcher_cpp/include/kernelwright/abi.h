@@ -67,8 +67,9 @@ typedef struct kw_launch {
 typedef void (*kw_part)(void* context, uint32_t index);
 
 /* Who runs the parts of a launch. run() calls part(context, index) on up to `threads` threads, on the calling one with
- * index 0 or another, each with an index of its own below `threads`, and returns when all that began have ended. Threads
- * that come late find nothing left to do, and some may never come: parts wait for work that was taken, not for threads. */
+ * index 0 or another, each with an index of its own below `threads`, and returns when all that began have ended.
+ * Threads that come late find nothing left to do, and some may never come: parts wait for work that was taken, not for
+ * threads. */
 typedef struct kw_parallel {
   uint32_t struct_size;
   uint32_t reserved;

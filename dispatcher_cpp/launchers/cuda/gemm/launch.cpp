@@ -1,5 +1,5 @@
-// Which GEMM problems and arguments kernels take, those with TMA and those whose threads copy, and the launches that need no kernel; kernels launch
-// themselves.
+// Which GEMM problems and arguments kernels take, those with TMA and those whose threads copy, and the launches that
+// need no kernel; kernels launch themselves.
 #include <cuda_runtime_api.h>
 #include <string.h>
 
