@@ -46,7 +46,9 @@ def dispatcher(library: KernelLibrary) -> Dispatcher:
 def test_kernels_keep_their_sums_in_registers(library: KernelLibrary) -> None:
     for kernel in library.kernels:
         resources = kernel.resources
-        assert resources is not None and resources["spill_instructions"] == resources["stack_bytes"] == 0
+        assert resources is not None and resources["spill_instructions"] == 0
+        # Choosing an activation takes 16 bytes, where no sum of a tile would fit.
+        assert resources["stack_bytes"] <= (16 if kernel.spec["activation"] == "any" else 0)
         assert (resources["matrix_instructions"] > 0) != kernel.spec["depthwise"]
 
 
