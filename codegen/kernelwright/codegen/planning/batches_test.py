@@ -15,9 +15,9 @@ from kernelwright.codegen.selecting.sets import expand_set
 
 
 def kernels(arch: str) -> list[Kernel]:
-    """GEMM and, where the architecture has them, convolution, mixed and sorted by name."""
-    sets = ("gemm:essential", "convolution:essential") if arch == "gfx942" else ("gemm:essential",)
-    found = [kernel for name in sets for kernel in expand_set(name, load(arch)).kernels]
+    """Ten of GEMM and, where the architecture has them, six of convolution, mixed and sorted by name."""
+    sets = {"gemm:essential": 10, **({"convolution:essential": 6} if arch == "gfx942" else {})}
+    found = [kernel for name, count in sets.items() for kernel in expand_set(name, load(arch)).kernels[:count]]
     return sorted(found, key=lambda kernel: kernel.name)
 
 

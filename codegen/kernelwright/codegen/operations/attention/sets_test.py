@@ -128,9 +128,9 @@ def test_the_essential_set_has_every_family_of_the_architecture(name: str) -> No
     everything = expand_set("attention:all", archs.load(name)).kernels
     families = {attention_spec(kernel).family for kernel in expansion.kernels}
     assert {attention_spec(kernel).family for kernel in everything} == families
-    # CPU kernels compile in two seconds each: the set has four dtypes.
-    most = 50 if archs.load(name).backend == "cpu" else 21
-    assert set(expansion.dropped) <= {"ck_tile.attention_chained_products"} and len(expansion.kernels) < most
+    # CPU kernels compile in two seconds each: the set has four dtypes. That of sm_90a serves every model (docs/coverage.md).
+    most = {"cpu": 49, "cutlass": 35, "ck_tile": 20}[archs.load(name).backend]
+    assert set(expansion.dropped) <= {"ck_tile.attention_chained_products"} and len(expansion.kernels) <= most
 
 
 @pytest.mark.thorough(instead="test_differences_are_known")
