@@ -85,6 +85,7 @@ double predicted_us(const kw_arch& arch, uint32_t tile_m, uint32_t tile_n, int64
   kw_gemm_traits t = {};
   t.dtype_a = t.dtype_b = t.dtype_c = KW_BF16;
   t.tile_m = tile_m, t.tile_n = tile_n, t.tile_k = 64;
+  t.warp_tile_m = 64, t.warp_tile_n = tile_n;  // of wgmma
   t.max_split_k = split_k > 1 ? 1024 : 1;
   kw_gemm_problem p = make_problem(m, n, k);
   p.dtype_a = p.dtype_b = p.dtype_c = KW_BF16;
