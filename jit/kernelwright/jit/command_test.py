@@ -14,7 +14,7 @@ from kernelwright.jit import command
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (["--set", "esential"], "did you mean 'gemm:essential'"),
+        (["--set", "gemm:esential"], "did you mean 'gemm:essential'"),
         (["--spec", "SPEC"], "dtype"),
         (["--spec", "LIST"], "LIST holds no spec"),
         (["--spec", "TEXT"], "'TEXT' is not JSON"),
@@ -70,7 +70,7 @@ def test_a_plain_install_is_told_what_to_install() -> None:
         ("kernelwright jit --se", "plain,--set"),
         (
             "kernelwright jit --set essen",
-            "\n".join(f"plain,{op}:essential" for op in ("attention", "convolution", "gemm")),
+            "\n".join(f"plain,{op}:essential" for op in ("attention", "convolution", "gemm", "norm")),
         ),
         ("kernelwright jit --set gemm:essential --arch gfx94", "plain,gfx942"),
         ("kernelwright jit --device sim:gfx94", "plain,sim:gfx942"),
