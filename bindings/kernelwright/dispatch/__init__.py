@@ -35,7 +35,6 @@ from kernelwright.dispatch.operations.attention import AppendPlan, AppendProblem
 from kernelwright.dispatch.operations.convolution import ConvPlan, ConvProblem
 from kernelwright.dispatch.operations.gemm import GemmProblem, GroupedGemmProblem, GroupedPlan, Plan
 from kernelwright.dispatch.operations.gemm.operand import Operand, ShuffledB, operand
-from kernelwright.dispatch.operations.norm import NormPlan, NormProblem
 from kernelwright.dispatch.recording.recorder import Recording, record
 from kernelwright.dispatch.recording.trace import merge_traces
 from kernelwright.dispatch.threads import Threads, threads_in_use, use_threads
@@ -73,8 +72,6 @@ __all__ = [
     "ManifestError",
     "NativeLibraryError",
     "NoKernelError",
-    "NormPlan",
-    "NormProblem",
     "Operand",
     "OperationPlan",
     "Plan",
