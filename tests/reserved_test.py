@@ -27,6 +27,11 @@ from kernelwright.problems.norm.problem import NormProblem
 
 INCLUDE = mocks.NATIVE / "include" / "kernelwright"
 PUBLIC = ("*.h", "dispatcher/*.h")  # kernels' own headers are below
+_PART = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_uint32)
+_ALONE = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_uint32, _PART, ctypes.c_void_p)(
+    lambda pool, threads, part, context: part(context, 0)
+)
+"""Runs the parts of a launch on the calling thread."""
 FILLED_BY_THE_FUNCTION = {"kw_stage_info": "kw_plan_get_stage"}
 PROBLEMS = {"kw_gemm_problem", "kw_grouped_gemm_problem", "kw_attention_problem", "kw_append_problem"}
 ARGS = {"kw_gemm_args", "kw_grouped_gemm_args", "kw_conv_args", "kw_attention_args", "kw_append_args", "kw_norm_args"}
@@ -145,6 +150,8 @@ Call = Callable[[ctypes.Structure], int]
 def of_options(api: Api, struct: str) -> dict[str, Call]:
     if struct == "kw_dispatcher_options":
         return {"kw_dispatcher_create": lambda one: api.native.kw_dispatcher_create(one, ctypes.c_void_p())}
+    if struct == "kw_parallel":
+        return {"kw_set_threads": lambda one: api.native.kw_set_threads(3, native.byref(one))}
     path = str(api.library.path).encode()
     return {
         "kw_dispatcher_add_library": lambda one: api.native.kw_dispatcher_add_library(api.handle, path, one),
@@ -226,7 +233,10 @@ def sample(api: Api, struct: str) -> ctypes.Structure:
         "kw_attention_args": attention.AttentionArgs,
         "kw_append_args": attention.AppendArgs,
         "kw_norm_args": norm.NormArgs,
+        "kw_parallel": native.Parallel,
     }[struct]
+    if kind is native.Parallel:
+        return kind(ctypes.sizeof(kind), 0, None, ctypes.cast(_ALONE, ctypes.c_void_p))
     return kind(ctypes.sizeof(kind))
 
 

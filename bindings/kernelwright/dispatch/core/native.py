@@ -45,6 +45,12 @@ class Launch(ctypes.Structure):
     ]
 
 
+class Parallel(ctypes.Structure):
+    """``kw_parallel``."""
+
+    _fields_ = [("struct_size", c_uint32), ("reserved", c_uint32), ("pool", c_void_p), ("run", c_void_p)]
+
+
 # The functions of a kernel; pointers to structs are void pointers.
 Supports = ctypes.CFUNCTYPE(c_int32, c_void_p, c_void_p, c_void_p, c_size_t)
 WorkspaceSize = ctypes.CFUNCTYPE(c_int32, c_void_p, c_void_p, c_void_p)

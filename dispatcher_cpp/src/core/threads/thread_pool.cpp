@@ -142,7 +142,7 @@ kw_status check_callback(const kw_parallel* given) {
   if (given == nullptr || given->struct_size < sizeof(kw_parallel) || given->run == nullptr) {
     return fail(KW_INVALID_ARGUMENT, "KW_THREADS_CALLBACK needs a kw_parallel with a run of its own");
   }
-  return KW_OK;
+  return check_reserved("kw_parallel", *given);
 }
 
 }  // namespace
