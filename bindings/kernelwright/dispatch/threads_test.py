@@ -59,7 +59,7 @@ def test_a_loaded_openmp_runtime_is_taken_and_children_have_threads_of_their_own
     source, runtime = tmp_path / "runtime.c", tmp_path / "libgomp-stand-in.so"
     source.write_text(RUNTIME)
     mocks.compile_shared([*mocks.compilers()[0], str(source)], runtime)
-    program = [sys.executable, "-c", PROGRAM, str(runtime)]
+    program = [sys.executable, "-u", "-c", PROGRAM, str(runtime)]
     kept = {name: value for name, value in os.environ.items() if not name.startswith(("COV", "PYTEST"))}
     run = subprocess.run(
         program, env={**kept, "PYTHONPATH": os.pathsep.join(sys.path)}, capture_output=True, text=True, timeout=60

@@ -57,7 +57,7 @@ CASES: list[tuple[dict[str, Any], str]] = [
     ({"out": np.empty((60, 41), np.float32)}, "they must be equal"),
     ({"sum": X.copy()}, "sum is given without a residual"),
     ({"residual": X, "sum": X[:2]}, "they must be equal"),
-    ({"dtype": "int32"}, "dtype_y is 'int32'; allowed: fp32, int8, fp8"),
+    ({"dtype": "int32"}, "dtype_y is 'int32' .did you mean 'int8'.*; allowed: fp32, int8, fp8"),
     ({"epsilon": -1.0}, "epsilon is -1.0; allowed: a finite number, 0 or more"),
     ({"epsilon": float("nan")}, "epsilon is nan"),
 ]
