@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import gc
-import importlib
 import json
 import subprocess
 import sys
@@ -12,7 +11,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-from kernelwright import dispatch
 from kernelwright.dispatch import (
     AppendProblem,
     ArchMismatchError,
@@ -34,7 +32,6 @@ from kernelwright.dispatch import (
     SelectionError,
 )
 from kernelwright.dispatch.core import native, selection
-from kernelwright.dispatch.operation_methods import OPERATIONS
 from kernelwright.dispatch.testdata import mocks
 
 
@@ -323,10 +320,3 @@ def test_arrays_are_explained_as_they_are_multiplied(dispatcher: Dispatcher) -> 
 def test_words_of_calls_are_types(dispatcher: Dispatcher) -> None:
     with pytest.raises(ProblemError, match=r"activation is .gelo. .did you mean .gelu."):
         dispatcher.gemm(random(5, 7), random(7, 3), activation="gelo")  # type: ignore[arg-type]
-
-
-def test_problems_of_every_operation_are_public() -> None:
-    for name in OPERATIONS:
-        module = importlib.import_module(f"kernelwright.dispatch.operations.{name}")
-        problems = {word for word in module.__all__ if word.endswith(("Problem", "Plan"))}
-        assert problems and problems <= set(dispatch.__all__)
