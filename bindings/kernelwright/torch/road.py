@@ -91,7 +91,7 @@ class Road:
             raise KernelwrightError(f"{ENVIRONMENT} is {word!r}; allowed: native, python; unset it for the former")
         if word == "python":
             return f"{ENVIRONMENT}=python"
-        version = re.match(r"(\d+)\.(\d+)", torch.__version__)
+        version = re.match(r"(\d+)\.(\d+)", str(torch.__version__))
         if version is None or (int(version[1]), int(version[2])) < OLDEST:
             return f"torch {torch.__version__} is older than {'.'.join(map(str, OLDEST))}"
         try:
