@@ -44,8 +44,8 @@ ELEMENTS = {OperandTypes(dtype): symbol for dtype, symbol in part(CUTLASS_DTYPES
 
 # Kernels of the pipeline tma are made of CuTe's parts; the others use CUDA's own types.
 PLAIN_ELEMENTS: Mapping[OperandTypes, str] = {
-    OperandTypes.FP16: "kernelwright::cuda::attention::half",
-    OperandTypes.BF16: "kernelwright::cuda::attention::bfloat16",
+    OperandTypes.FP16: "kernelwright::cuda::half",
+    OperandTypes.BF16: "kernelwright::cuda::bfloat16",
 }
 
 
