@@ -15,10 +15,9 @@ from kernelwright.codegen.interface.respond import respond
 from kernelwright.codegen.operation import operation as find_operation
 
 SETS = {
-    "gemm": ("gemm", "essential"),
-    "convolution": ("convolution", "essential"),
-    "attention": ("attention", "essential"),
-    "attention_release": ("attention", "release"),
+    "gemm": ("gemm", "release"),
+    "convolution": ("convolution", "release"),
+    "attention": ("attention", "release"),
     "norm": ("norm", "default"),
 }
 """What is shipped: file of goldens → operation and set."""

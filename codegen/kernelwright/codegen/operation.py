@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import Any, Protocol, cast
 
 from kernelwright.arch import Arch
@@ -82,6 +83,12 @@ class Shorthand:
 
     field: str
     help: str
+
+
+CONTAINED_SETS: Mapping[str, tuple[str, ...]] = MappingProxyType(
+    {"essential": ("essential",), "coverage": ("coverage", "essential"), "release": ("release", "coverage", "essential")}
+)
+"""Sets whose kernels are written down → the lists of kernels that each has all of, its own first."""
 
 
 class KernelSets(Protocol):

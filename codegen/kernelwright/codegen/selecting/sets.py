@@ -51,7 +51,7 @@ def _find(name: object, op: str | None = None) -> tuple[KernelSets, str]:
     stated, colon, rest = name.partition(":")
     if colon and op not in (None, stated):
         raise SpecError(
-            f"{name!r} is no kernel set of {op}; name one of its own, such as {operation(op).sets.names()[0]}"
+            f"{name!r} is no kernel set of {op}; name one of its own, such as {operation(op).sets.examples[0]}"
         )
     owners = [stated] if colon else [op] if op else list(operation_names())
     short = rest if colon else name

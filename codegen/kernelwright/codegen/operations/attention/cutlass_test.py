@@ -97,19 +97,19 @@ def test_gradients_by_tma_add_a_bias() -> None:
 
 
 def test_the_small_set_is_few_kernels() -> None:
-    kernels = expand_set("attention:essential", ARCH).kernels
+    kernels = expand_set("attention:coverage", ARCH).kernels
     assert len(kernels) <= 36 and all(cutlass.context(one, ARCH) for one in kernels)
 
 
 def test_both_types_have_the_same_kernels() -> None:
-    for name in ("essential", "release"):
+    for name in ("coverage", "release"):
         specs = [attention_spec(one) for one in expand_set(f"attention:{name}", ARCH).kernels]
         found = [
             {one.model_copy(update={"dtype": "bf16"}) for one in specs if one.dtype == dtype}
             for dtype in ("fp16", "bf16")
         ]
         lacking = found[1] - found[0]
-        assert found[0] <= found[1] and all(one.deterministic and name == "essential" for one in lacking)
+        assert found[0] <= found[1] and all(one.deterministic and name == "coverage" for one in lacking)
 
 
 def test_caches_are_read_with_or_without_what_a_kernel_adds() -> None:

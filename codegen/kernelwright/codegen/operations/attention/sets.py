@@ -1,4 +1,4 @@
-"""Attention sets by name: ``essential``, ``release``, one for each receipt, such as ``flash_fwd``."""
+"""Attention sets by name: ``essential``, ``coverage``, ``release``, one for each receipt, such as ``flash_fwd``."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any
 from kernelwright import arch as archs
 from kernelwright.arch import Arch
 from kernelwright.codegen.kernel import Kernel
-from kernelwright.codegen.operation import Expansion, KernelSets
+from kernelwright.codegen.operation import CONTAINED_SETS, Expansion, KernelSets
 from kernelwright.codegen.operations.attention.arch_section import attention_section
 from kernelwright.codegen.operations.attention.complete import complete
 from kernelwright.codegen.operations.attention.expand import expand_table
@@ -21,9 +21,6 @@ from kernelwright.codegen.selecting.expand import EmptyExpansionError, Refused
 from kernelwright.codegen.selecting.specs import build_spec
 from kernelwright.codegen.selecting.validate import validate
 from kernelwright.codegen.violations import Violation
-
-_WRITTEN = {"essential": ("essential",), "release": ("release", "essential")}
-"""The written sets: the lists of kernels that a set has all of, the one first that an architecture must have."""
 
 
 class AttentionSets(KernelSets):
@@ -38,7 +35,7 @@ class AttentionSets(KernelSets):
 
     def names(self) -> tuple[str, ...]:
         """The written sets, then one for each receipt."""
-        return (*_WRITTEN, *receipts())
+        return (*CONTAINED_SETS, *receipts())
 
     def holding(self, values: Mapping[str, Sequence[Any]]) -> tuple[str, ...]:
         """The one that has all of the tables."""
@@ -68,17 +65,16 @@ class AttentionSets(KernelSets):
 def _members(name: str, arch: Arch) -> Iterator[tuple[Kernel, tuple[Violation, ...]]]:
     if "attention" not in arch.operations:
         return iter(())
-    if name in _WRITTEN:
+    if name in CONTAINED_SETS:
         return _listed(name, arch)
     receipt = receipts()[name]
     return expand_table(arch, receipt.keeps, receipt.extended)
 
 
 def _listed(name: str, arch: Arch) -> Iterator[tuple[Kernel, tuple[Violation, ...]]]:
-    """Those of the written kernels that the architecture has a tile for; none where it has no list of its own."""
+    """Those of the written kernels that the architecture has a tile for."""
     section = attention_section(arch)
-    lists = [_written(f"{part}_{arch.backend}.json") for part in _WRITTEN[name]]
-    for raw in [raw for part in lists for raw in part] if lists[0] else []:
+    for raw in (raw for part in CONTAINED_SETS[name] for raw in _written(f"{part}_{arch.backend}.json")):
         if raw.get("arch", arch.name) != arch.name:
             continue
         raw = {name: value for name, value in raw.items() if name != "arch"}

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from types import MappingProxyType
 
 from kernelwright.arch import Arch
+from kernelwright.codegen.operation import CONTAINED_SETS
 from kernelwright.codegen.operations.convolution.constraints import common
 from kernelwright.codegen.operations.convolution.full_set import full_specs
 from kernelwright.codegen.operations.convolution.instances import FILES, read_instances
@@ -21,7 +22,8 @@ RULE_SETS: Mapping[str, str] = MappingProxyType(
     {
         "default": "a few tiles for each direction: the set that needs no knowledge",
         "essential": "at most four kernels for each direction and dtype: small to build",
-        "release": "the fewest kernels that are fastest on measured problems: where kernels were measured",
+        "coverage": "essential, and what else public models compute: docs/coverage.md",
+        "release": "what is shipped: coverage, and the fewest kernels that are fastest on measured problems",
         "tiny": "one kernel of each kind, for the quickest test",
         "tests": "what tests of every kind of problem need",
         "full_tests": "every fifth kernel of full, and one of each kind",
@@ -50,7 +52,12 @@ def rule_set(name: str, arch: Arch) -> tuple[GroupedConvSpec, ...]:
         return one_in_five(_full(arch))
     if arch.backend == "ck_tile" and name == "tiny":
         return smallest(one_in_five(_full(arch)))
-    specs = (read_instances(arch.name, name, file) or read_instances(arch.backend, name, file) for file in FILES)
+    parts = CONTAINED_SETS.get(name, (name,))
+    specs = (
+        read_instances(arch.name, part, file) or read_instances(arch.backend, part, file)
+        for part in parts
+        for file in FILES
+    )
     return _legal((spec for part in specs for spec in part), arch)
 
 

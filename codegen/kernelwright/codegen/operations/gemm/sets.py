@@ -1,4 +1,4 @@
-"""GEMM sets by name: ``essential``, ``release`` and ``default``, written per architecture, and the preselected ones."""
+"""GEMM sets by name: ``essential``, ``coverage``, ``release``, ``default``, written per architecture, and preselected ones."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any
 
 from kernelwright.arch import Arch
 from kernelwright.codegen.dtypes import Layout
-from kernelwright.codegen.operation import Expansion, KernelSets
+from kernelwright.codegen.operation import CONTAINED_SETS, Expansion, KernelSets
 from kernelwright.codegen.operations.gemm.kernel_sets import DTYPES, GRAMMAR, expand_kernel_set, kernel_set_names
 from kernelwright.codegen.selecting.expand import EmptyExpansionError, archs_with, expand_config
 
@@ -19,7 +19,7 @@ from kernelwright.codegen.selecting.expand import EmptyExpansionError, archs_wit
 class GemmSets(KernelSets):
     """The sets as :class:`kernelwright.codegen.operation.KernelSets` asks for them."""
 
-    help = f"default, essential, release and {GRAMMAR}"
+    help = f"default, essential, coverage, release and {GRAMMAR}"
     examples = ("default", "essential")
 
     def names(self) -> tuple[str, ...]:
@@ -30,21 +30,21 @@ class GemmSets(KernelSets):
         """Those of the data types and layouts."""
         dtypes = [dtype for dtype in map(str, DTYPES) if dtype in values.get("dtype", DTYPES)]
         layouts = [layout for layout in map(str, Layout) if layout in values.get("layout", tuple(Layout))]
-        return ("essential", "default", *(f"{dtype}_{layout}_all" for dtype in dtypes for layout in layouts))
+        return ("coverage", "default", *(f"{dtype}_{layout}_all" for dtype in dtypes for layout in layouts))
 
     def archs(self, name: str) -> tuple[str, ...]:
         """The shipped architectures that a set has kernels for, sorted; EmptyExpansionError if none has."""
         if name in rule_set_names():
-            return tuple(sorted(_read(name)))
+            return tuple(sorted({arch for part in _parts(name) for arch in _read(part)}))
         return archs_with(lambda arch: expand_kernel_set(name, arch))
 
     def expand(self, name: str, arch: Arch) -> Expansion:
         """The kernels of a set; EmptyExpansionError, with the reasons, where it has none for ``arch``."""
         if name not in rule_set_names():
             return expand_kernel_set(name, arch)
-        configs = _read(name).get(arch.name)
+        configs = [config for part in _parts(name) for config in _read(part).get(arch.name, ())]
         if not configs:
-            known = ", ".join(sorted(_read(name)))
+            known = ", ".join(self.archs(name))
             raise EmptyExpansionError(f"rule set 'gemm:{name}' has no kernels for {arch.name}; it knows {known}")
         kernels = tuple(dict.fromkeys(kernel for config in configs for kernel in expand_config(config, arch).kernels))
         return Expansion(kernels)
@@ -59,6 +59,10 @@ def rule_set_names() -> tuple[str, ...]:
 @functools.cache
 def _all_names() -> tuple[str, ...]:
     return (*rule_set_names(), *kernel_set_names())
+
+
+def _parts(name: str) -> tuple[str, ...]:
+    return CONTAINED_SETS.get(name, (name,))
 
 
 @functools.cache

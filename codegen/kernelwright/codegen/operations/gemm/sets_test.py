@@ -18,10 +18,9 @@ LEFT_OUT = {"gfx90a": {"int8"}}
 
 
 def test_the_sets() -> None:
-    assert rule_set_names() == ("default", "essential", "release")
-    for name in ("default", "essential"):
+    assert rule_set_names() == ("coverage", "default", "essential", "release")
+    for name in rule_set_names():
         assert set_archs(f"gemm:{name}") == archs.names()
-    assert set_archs("gemm:release") == ("sm_90a",)  # where kernels were measured
 
 
 @pytest.mark.parametrize(
@@ -46,21 +45,20 @@ def test_essential_lists_nothing_that_is_dropped(arch: str) -> None:
 def test_essential_is_small_and_default_serves_every_dtype(arch: str) -> None:
     model = archs.load(arch)
     essential = expand_set("gemm:essential", model).kernels
+    coverage = expand_set("gemm:coverage", model).kernels
     default = expand_set("gemm:default", model).kernels
-    assert set(essential) <= set(default) and len(default) <= 80
+    assert set(essential) <= set(coverage) <= set(default) and len(default) <= 80
+    assert set(coverage) <= set(expand_set("gemm:release", model).kernels)
     assert {"fp16", "bf16"} <= {str(gemm_spec(kernel).dtype_a) for kernel in essential}
     if model.backend == "ck_tile":  # what models compute, and each variant once on one architecture
-        types = [(spec.dtype_a, spec.dtype_c, spec.layout) for spec in map(gemm_spec, essential)]
+        types = [(spec.dtype_a, spec.dtype_c, spec.layout) for spec in map(gemm_spec, coverage)]
         for dtype, result, layout in itertools.product(("fp16", "bf16"), ("same", "fp32"), ("rcr", "rrr", "crr")):
             result = dtype if result == "same" else result
             assert (dtype, result, layout) in types or (result, layout) == ("fp32", "rrr")
-        assert len(essential) <= 28
+        assert len(essential) <= 10 and len(coverage) <= 28
     if model.backend == "cutlass":
-        plain = [
-            kernel for kernel in essential if gemm_spec(kernel).variant == "standard" and not gemm_spec(kernel).split_k
-        ]
-        assert 3 <= len(plain) <= 4
-        assert len(essential) <= 30  # every product of a training step is served, see docs/coverage.md
+        assert 3 <= len(essential) <= 4
+        assert len(coverage) <= 30  # every product of a training step is served, see docs/coverage.md
     offered = {key.split("_")[0] for key in gemm_section(model).warp_tiles} - LEFT_OUT.get(arch, set())
     assert {str(gemm_spec(kernel).dtype_a) for kernel in default} == offered
 

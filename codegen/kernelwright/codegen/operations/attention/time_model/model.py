@@ -56,7 +56,7 @@ class AttentionTimeModel:
     def candidate_sets(self, problem: TimedProblem | AppendProblem) -> tuple[str, ...]:
         """The written sets, and all kernels with every feature, of fp32 or 8 bits those that have them."""
         further = {"fp32": ("fp32_all",), "fp8": ("fp8_test",)}.get(_dtype(problem), ())
-        return ("essential", "release", "ck_default", *further)
+        return ("release", "ck_default", *further)
 
     def fitted(self, kernel: Kernel, problem: TimedProblem | AppendProblem) -> None:
         """None: the sets have kernels with every feature."""

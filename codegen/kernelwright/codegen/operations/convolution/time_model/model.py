@@ -18,7 +18,7 @@ from kernelwright.codegen.operations.convolution.time_model.slices import slices
 from kernelwright.codegen.operations.convolution.time_model.times import estimate
 from kernelwright.problems.convolution.problem import ConvProblem
 
-_SETS = ("essential", "release", "default", "tests")
+_SETS = ("release", "default", "tests")
 
 
 class ConvTimeModel:

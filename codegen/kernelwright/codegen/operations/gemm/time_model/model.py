@@ -40,7 +40,7 @@ class GemmTimeModel:
 
     def candidate_sets(self, problem: GemmProblem) -> tuple[str, ...]:
         """All preselected kernels of the problem's type and layout, and the written sets."""
-        return ("essential", "default", f"{problem.types[0]}_{problem.layout}_all")
+        return ("coverage", "default", f"{problem.types[0]}_{problem.layout}_all")
 
     def fitted(self, kernel: Kernel, problem: GemmProblem) -> GemmSpec | None:
         """A kernel of the problem's types and layout with its D tensors and activation, on every tile."""
