@@ -86,7 +86,11 @@ class Shorthand:
 
 
 CONTAINED_SETS: Mapping[str, tuple[str, ...]] = MappingProxyType(
-    {"essential": ("essential",), "coverage": ("coverage", "essential"), "release": ("release", "coverage", "essential")}
+    {
+        "essential": ("essential",),
+        "coverage": ("coverage", "essential"),
+        "release": ("release", "coverage", "essential"),
+    }
 )
 """Sets whose kernels are written down → the lists of kernels that each has all of, its own first."""
 

@@ -1,4 +1,4 @@
-"""GEMM sets by name: ``essential``, ``coverage``, ``release``, ``default``, written per architecture, and preselected ones."""
+"""GEMM sets by name: those that are written per architecture, such as ``coverage``, and the preselected ones."""
 
 from __future__ import annotations
 

@@ -147,9 +147,7 @@ def test_candidates_may_be_a_set() -> None:
     essential = {kernel.identity for kernel in expand_set("gemm:essential", SM_90A).kernels}
     chosen = choose_kernels({"trace": trace(FEW, MANY), "set": "gemm:essential"}, SM_90A)
     assert {kernel.identity for kernel in chosen.kernels} <= essential
-    with pytest.raises(
-        SpecError, match=r"no kernel of 4 candidates for sm_90a serves 1 of 1 problems:\n  gemm .*int8"
-    ):
+    with pytest.raises(SpecError, match=r"no kernel of 4 candidates for sm_90a serves 1 of 1 problems:\n  gemm .*int8"):
         choose_kernels({"trace": trace({**MANY, "dtype": "int8"}), "set": "gemm:essential"}, SM_90A)
 
 
