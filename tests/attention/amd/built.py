@@ -47,7 +47,14 @@ NARROW_CACHES: tuple[dict[str, Any], ...] = (
     {**_NARROW, "family": "fwd_appendkv", "dtype": "fp8", "paged_kv": True},
 )
 """8-bit results, and caches of 8 bits."""
-_SPECS = {"core": CORE, "ragged": RAGGED, "narrow": NARROW, "narrow_caches": NARROW_CACHES}
+_CAPPED: dict[str, Any] = {"op": "attention", "dtype": "bf16", "mask": "generic", "logits_soft_cap": True}
+CAPPED: tuple[dict[str, Any], ...] = (
+    {**_CAPPED, "family": "batch_prefill", "hdim": 128, "lse": True},
+    {**_CAPPED, "family": "fwd_splitkv", "hdim": 256, "paged_kv": True, "tile": [64, 64, 32, 256, 32, 256]},
+    {"op": "attention", "family": "fwd_splitkv_combine", "dtype": "bf16", "hdim": 256, "lse": True},
+)
+"""Pages and a soft cap, with a tile of 64 keys where head dimensions are large."""
+_SPECS = {"capped": CAPPED, "core": CORE, "ragged": RAGGED, "narrow": NARROW, "narrow_caches": NARROW_CACHES}
 
 
 @cache

@@ -142,6 +142,44 @@ def test_prefill_out_of_pages(kind: str) -> None:
         np.testing.assert_allclose(lse[:, own], wanted.lse, atol=1e-4)
 
 
+@EVERY
+@pytest.mark.parametrize(("queries", "page", "heads_first"), [(1, 16, False), (1, 16, True), (5, 64, False)])
+def test_requests_of_one_length_out_of_small_pages(queries: int, page: int, heads_first: bool) -> None:
+    """Pages are smaller than a tile of keys: batch_prefill takes such batches, whose queries lie anyhow if single."""
+    rng, lengths = np.random.default_rng(4), (140, 5, 64)
+    rows = [rng.standard_normal((n, 2, 96)).astype(np.float16) for n in lengths]
+    k = paged(rows, page, rng)
+    shape = (3, 4, queries, 96) if heads_first else (3, queries, 4, 96)
+    stored = rng.standard_normal(shape).astype(np.float16)
+    q = stored.transpose(0, 2, 1, 3) if heads_first else stored
+    with device.configure(checks=CHECKS):
+        out = dispatcher("ragged").decode(
+            q, k.cache, k.cache.copy(), np.array(lengths, np.int32), page_table=k.block_table, max_seqlen_k=140
+        )
+    for b, one in enumerate(rows):
+        wanted = forward(*(x.transpose(1, 0, 2) for x in (q[b], one, one)), Features(window=BOTTOM_RIGHT))
+        np.testing.assert_allclose(out[b].transpose(1, 0, 2), wanted.o, atol=4e-3)
+
+
+@EVERY
+@pytest.mark.parametrize(("hdim", "page"), [(128, 16), (256, 64)])
+def test_capped_scores_of_caches_in_small_pages(hdim: int, page: int) -> None:
+    rng, lengths = np.random.default_rng(5), (140, 5, 64)
+    rows = [(4 * rng.standard_normal((n, 2, hdim))).astype(ml_dtypes.bfloat16) for n in lengths]
+    k = paged(rows, page, rng)
+    q = rng.standard_normal((3, 1, 4, hdim)).astype(ml_dtypes.bfloat16)
+    with device.configure(checks=CHECKS):
+        out = dispatcher("capped").decode(
+            q, k.cache, k.cache.copy(), np.array(lengths, np.int32), page_table=k.block_table, max_seqlen_k=140,
+            soft_cap=2.0,
+        )  # fmt: skip
+    for b, one in enumerate(rows):
+        features = Features(window=BOTTOM_RIGHT, soft_cap=2.0)
+        wide = (x.astype(np.float64).transpose(1, 0, 2) for x in (q[b], one, one))
+        wanted = forward(*wide, features)
+        np.testing.assert_allclose(out[b].astype(np.float64).transpose(1, 0, 2), wanted.o, atol=0.06, rtol=2**-7)
+
+
 FACTORS = tuple(np.array([value], np.float32) for value in (0.031, 0.027, 0.023))
 
 

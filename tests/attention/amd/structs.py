@@ -67,8 +67,8 @@ class PageList(ctypes.Structure):
     """kw_hip_page_list_arguments."""
 
     _fields_ = _fields(
-        pointers=(_P, "pages page_starts last_lengths lengths_k places ends"),
-        integers=(_I, "pages_stride page_size places_stride past_end"),
+        pointers=(_P, "pages page_starts last_lengths lengths_k places ends query_starts"),
+        integers=(_I, "pages_stride page_size places_stride past_end queries"),
     )
 
 

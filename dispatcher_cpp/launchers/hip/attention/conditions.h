@@ -189,6 +189,31 @@ static inline int64_t kw_hip_attention_places(const kw_attention_traits* t, cons
   return kw_mul(kw_add(kw_parts(p->max_seqlen_k, t->tile_n0), 1), t->tile_n0);
 }
 
+/* Whether the rows of a request lie behind those of the one before, as the kernels of ragged requests read them. */
+static inline bool kw_hip_attention_follow(const kw_attention_problem* p, const kw_attention_strides* strides) {
+  return p->batch < 2 || p->max_seqlen_q == 1 || strides->request == kw_mul(p->max_seqlen_q, strides->row);
+}
+
+/* Requests of one length are served by batch_prefill as ragged ones, whose LSE lies otherwise. */
+static inline kw_status kw_hip_attention_requests_follow(const kw_attention_traits* t, const kw_attention_problem* p, int64_t aligned, char* reason, size_t bytes) {
+  kw_status status = KW_OK;
+  if (t->family != KW_ATTENTION_BATCH_PREFILL || p->group != 0) {
+    return KW_OK;
+  }
+  const bool one = p->max_seqlen_q == 1;
+  if (!kw_hip_attention_follow(p, &p->q) || !kw_hip_attention_follow(p, &p->o) || (p->bias == KW_BIAS_ELEMENTWISE && !kw_hip_attention_follow(p, &p->bias_strides))) {
+    snprintf(reason, bytes, "%s", "the rows of a request do not lie behind those of the one before");
+    return KW_UNSUPPORTED;
+  }
+  if (p->batch > 1 && (p->lse != 0 || p->random_bytes != 0)) {
+    snprintf(reason, bytes, "%s", "LSE and random bytes lie by heads and requests, this kernel writes them by heads alone");
+    return KW_UNSUPPORTED;
+  }
+  if (one && (status = kw_hip_attention_lines_fit(t, aligned, "Q of single queries", 0, p->q.head, p->q.request, 1, p->dtype_q, reason, bytes)) != KW_OK) return status;
+  if (one && (status = kw_hip_attention_lines_fit(t, aligned, "O of single queries", 0, p->o.head, p->o.request, 1, p->dtype_o, reason, bytes)) != KW_OK) return status;
+  return KW_OK;
+}
+
 /* Tiles of keys lie in one page; places of keys are found by one multiplication. */
 static inline kw_status kw_hip_attention_pages_fit(const kw_attention_traits* t, const kw_attention_problem* p, char* reason, size_t bytes) {
   bool even = false;
@@ -249,6 +274,7 @@ static inline kw_status kw_hip_attention_check(const kw_attention_traits* t, con
   if ((status = kw_hip_attention_operands_fit(t, p, aligned, reason, bytes)) != KW_OK) return status;
   if ((status = kw_hip_attention_shared_heads_fit(t, p, aligned, reason, bytes)) != KW_OK) return status;
   if (part && (status = kw_hip_attention_pages_fit(t, p, reason, bytes)) != KW_OK) return status;
+  if (part && (status = kw_hip_attention_requests_follow(t, p, aligned, reason, bytes)) != KW_OK) return status;
   if (part && p->max_seqlen_k == 0 && !(t->pad_sk != 0)) {
     snprintf(reason, bytes, "%s", "there are no keys; this kernel serves whole tiles of them");
     return KW_UNSUPPORTED;

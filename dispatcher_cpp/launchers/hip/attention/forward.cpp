@@ -68,6 +68,18 @@ float* lse_of(const kw_hip_attention_plan& plan, const kw_launch* where, float* 
   return plan.lse_bytes ? workspace_at<float>(where, plan.lse_bytes - 1) : given;
 }
 
+// Kernels of batch prefill take ragged requests. Requests of one length lie one behind the other, or have one row each.
+void plan_even_requests(const kw_attention_problem& p, kw_hip_attention_plan* made) {
+  kw_hip_attention_arguments* x = &made->arguments.part;
+  if (p.max_seqlen_q == 1) {
+    x->q_strides.row = x->q_strides.batch, x->o_strides.row = x->o_strides.batch;
+    x->bias_strides.row = x->bias_strides.batch;
+  }
+  made->list.queries = x->seqlen_q;
+  made->queries_bytes = made->workspace_bytes;
+  made->workspace_bytes += (static_cast<uint64_t>(p.batch) + 1) * sizeof(int32_t);
+}
+
 void plan_places(const kw_hip_attention& kernel, const kw_attention_problem& p, kw_hip_attention_plan* made) {
   const int64_t stride = kw_hip_attention_places(&kernel.traits, &p), all = kw_mul(p.batch, stride);
   made->list.page_size = kw_as_int32(p.page_size, &made->lost);
@@ -79,6 +91,7 @@ void plan_places(const kw_hip_attention& kernel, const kw_attention_problem& p, 
   // The kernel counts places of all requests in 32 bits.
   made->second_bytes = static_cast<uint64_t>(kw_as_int32(all, &made->lost)) * sizeof(int32_t);
   made->workspace_bytes = made->second_bytes + 2 * static_cast<uint64_t>(p.batch) * sizeof(int32_t);
+  if (!p.group) plan_even_requests(p, made);
 }
 
 // The order of tiles of queries, heads and requests along the grid differs between kernels.
@@ -108,6 +121,7 @@ kw_status launch_places(const kw_hip_attention& kernel, const kw_hip_attention_p
   list.places = workspace_at<int32_t>(where, 0);
   list.ends = workspace_at<int32_t>(where, plan.second_bytes);
   x->pages = list.places, x->page_starts = list.ends;
+  if (plan.queries_bytes) x->seqstart_q = list.query_starts = workspace_at<int32_t>(where, plan.queries_bytes);
   return kw_hip_launch_grid(&kernel.beside, where, grid, KW_HIP_ATTENTION_BLOCK, &list, sizeof list);
 }
 

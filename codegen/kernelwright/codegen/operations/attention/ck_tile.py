@@ -187,7 +187,7 @@ def traits(spec: AttentionSpec, arch: Arch) -> Traits:
         tile_k0=tile.k0,
         tile_n1=spec.tile.n1,
         tile_k1=tile.k1,
-        groups=only(spec.group),
+        groups=BOTH if family is Family.BATCH_PREFILL else only(spec.group),
         masks=frozenset({Mask.NONE if spec.mask is Mask.NONE else Mask.GENERIC}),
         biases=frozenset({spec.bias}),
         lses=flag(spec.lse and not split),

@@ -71,7 +71,8 @@ typedef struct kw_hip_attention_arguments {
 /* Of the kernel that makes places of keys for batch_prefill out of a table of pages: of a list, whose pages of request
  * b are pages[page_starts[b]] up to but not pages[page_starts[b + 1]], the last with last_lengths[b] keys; or of a
  * block table, see lengths_k and pages_stride above. places[b * places_stride + j] is the place of key j, past_end
- * behind the last key, where nothing is read; ends[2 b] and ends[2 b + 1] are where the keys begin and end.
+ * behind the last key, where nothing is read; ends[2 b] and ends[2 b + 1] are where the keys begin and end. Where all
+ * requests have as many `queries`, query_starts[b], if not null, becomes the number of those before request b.
  */
 typedef struct kw_hip_page_list_arguments {
   const int32_t* pages;
@@ -80,7 +81,8 @@ typedef struct kw_hip_page_list_arguments {
   const int32_t* lengths_k;
   int32_t* places;
   int32_t* ends;
-  int32_t pages_stride, page_size, places_stride, past_end;
+  int32_t* query_starts; /* one more than requests */
+  int32_t pages_stride, page_size, places_stride, past_end, queries;
 } kw_hip_page_list_arguments;
 
 /* Of fwd_splitkv_combine: O and LSE out of their parts, which are as above. */

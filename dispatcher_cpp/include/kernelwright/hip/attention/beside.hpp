@@ -22,6 +22,8 @@ CK_TILE_DEVICE void list_pages(const kw_hip_page_list_arguments& x) {
     length = x.lengths_k[request];
   }
   if (key == 0) x.ends[2 * request] = begin, x.ends[2 * request + 1] = begin + length;
+  // Neighbours write the same number to the same place.
+  if (x.query_starts && key < 2) x.query_starts[request + key] = (request + key) * x.queries;
   if (key >= x.places_stride) return;
   x.places[begin + key] = key < length ? pages[key / x.page_size] * x.page_size + key % x.page_size : x.past_end;
 }

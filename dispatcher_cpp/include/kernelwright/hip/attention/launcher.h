@@ -40,6 +40,7 @@ typedef struct kw_hip_attention_plan {
   uint32_t code;                           /* which of the codes */
   uint32_t leaves;                         /* 1 = parts are left */
   uint64_t workspace_bytes, second_bytes;  /* in all; offset of what dV, or the ends of places, begin at */
+  uint64_t queries_bytes;                  /* offset of where the queries of requests begin; 0 = the caller says */
   uint64_t lse_bytes;                      /* offset of an LSE that nobody asked for, plus 1; 0 = there is none */
   uint64_t sums;                           /* elements to be cleared of dq_sums */
   kw_hip_head_sum_arguments first, second; /* of dK and dV where heads share them; the first of a copy of Q */

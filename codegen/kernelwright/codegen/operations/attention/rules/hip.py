@@ -195,6 +195,25 @@ def places(t: Traits, p: Problem) -> int:
     return (parts(p.max_seqlen_k, t.tile_n0) + 1) * t.tile_n0
 
 
+def follow(p: Problem, strides: Strides) -> bool:
+    """Whether the rows of a request lie behind those of the one before, as the kernels of ragged requests read them."""
+    return p.batch < 2 or p.max_seqlen_q == 1 or strides.request == p.max_seqlen_q * strides.row
+
+
+def requests_follow(t: Traits, p: Problem, aligned: int) -> Refusal:
+    """Requests of one length are served by batch_prefill as ragged ones, whose LSE lies otherwise."""
+    if t.family != Family.BATCH_PREFILL or p.group:
+        return None
+    one = p.max_seqlen_q == 1
+    if not follow(p, p.q) or not follow(p, p.o) or (p.bias == Bias.ELEMENTWISE and not follow(p, p.bias_strides)):
+        return "the rows of a request do not lie behind those of the one before"
+    if p.batch > 1 and (p.lse or p.random_bytes):
+        return "LSE and random bytes lie by heads and requests, this kernel writes them by heads alone"
+    return (
+        lines_fit(t, aligned, "Q of single queries", 0, p.q.head, p.q.request, 1, p.dtype_q) if one else None
+    ) or (lines_fit(t, aligned, "O of single queries", 0, p.o.head, p.o.request, 1, p.dtype_o) if one else None)
+
+
 def pages_fit(t: Traits, p: Problem) -> Refusal:
     """Tiles of keys lie in one page; places of keys are found by one multiplication."""
     if p.page_table == PageTable.NONE:
@@ -248,6 +267,7 @@ def check(t: Traits, p: Problem, aligned: int) -> Refusal:
         or operands_fit(t, p, aligned)
         or shared_heads_fit(t, p, aligned)
         or (pages_fit(t, p) if part else None)
+        or (requests_follow(t, p, aligned) if part else None)
         or (
             "there are no keys; this kernel serves whole tiles of them"
             if part and p.max_seqlen_k == 0 and not t.pad_sk
