@@ -209,9 +209,9 @@ def requests_follow(t: Traits, p: Problem, aligned: int) -> Refusal:
         return "the rows of a request do not lie behind those of the one before"
     if p.batch > 1 and (p.lse or p.random_bytes):
         return "LSE and random bytes lie by heads and requests, this kernel writes them by heads alone"
-    return (
-        lines_fit(t, aligned, "Q of single queries", 0, p.q.head, p.q.request, 1, p.dtype_q) if one else None
-    ) or (lines_fit(t, aligned, "O of single queries", 0, p.o.head, p.o.request, 1, p.dtype_o) if one else None)
+    return (lines_fit(t, aligned, "Q of single queries", 0, p.q.head, p.q.request, 1, p.dtype_q) if one else None) or (
+        lines_fit(t, aligned, "O of single queries", 0, p.o.head, p.o.request, 1, p.dtype_o) if one else None
+    )
 
 
 def pages_fit(t: Traits, p: Problem) -> Refusal:
