@@ -9,3 +9,4 @@ from typing import Literal
 
 Activation = Literal["none", "relu", "gelu", "fast_gelu", "silu", "sigmoid", "tanh"]
 DOp = Literal["add", "multiply"]
+GemmLayout = Literal["rrr", "rrc", "rcr", "rcc", "crr", "crc", "ccr", "ccc"]

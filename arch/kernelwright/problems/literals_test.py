@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from itertools import product
 from typing import get_args
 
 from kernelwright.problems import literals
@@ -10,3 +11,4 @@ from kernelwright.problems.shared import Activation
 def test_types_have_the_words_of_the_descriptions() -> None:
     assert get_args(literals.Activation) == tuple(word for word in Activation if word != "any")
     assert get_args(literals.DOp) == tuple(DOp)
+    assert get_args(literals.GemmLayout) == tuple(map("".join, product("rc", repeat=3)))
