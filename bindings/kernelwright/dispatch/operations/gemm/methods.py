@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Unpack
+from typing import Any, Unpack, overload
 
+from kernelwright.dispatch.core.explanation import Explanation
 from kernelwright.dispatch.core.native_dispatcher import Methods
+from kernelwright.dispatch.core.operation import Problem
 from kernelwright.dispatch.operations.gemm.calls import GemmCalls
 from kernelwright.dispatch.operations.gemm.grouped_calls import GroupedGemmCalls
 from kernelwright.dispatch.operations.gemm.operand import ShuffledB
@@ -96,6 +98,23 @@ class GemmMethods(Methods):
         Parameters and errors are those of :meth:`gemm`.
         """
         return self._gemm.problem(a, b, c, out, **options)
+
+    @overload
+    def explain(self, problem: Problem, /) -> Explanation: ...
+    @overload
+    def explain(
+        self, a: Any, b: Any, c: Any = None, out: Any = None, /, **options: Unpack[GemmOptions]
+    ) -> Explanation: ...
+    def explain(self, problem: Any, *arrays: Any, **options: Unpack[GemmOptions]) -> Explanation:
+        """Every kernel with its score, or with the reason why it cannot be used. Never raises NoKernelError.
+
+        Given arrays instead of a problem, it explains what :meth:`gemm` does with them and the same options.
+        """
+        if arrays:
+            problem = self.gemm_problem(problem, *arrays, **options)
+        elif options:
+            raise TypeError(f"explain got a problem and {', '.join(options)}; allowed: beside arrays a and b")
+        return super().explain(problem)
 
     def grouped_gemm(
         self,
