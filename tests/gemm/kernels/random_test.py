@@ -27,14 +27,9 @@ def benches() -> tuple[list[Bench], list[GroupedBench]]:
     single = [Bench(library, kernel) for kernel in library.kernels if not kernel.spec.get("grouped")]
     one = Case(1, 1, 1)
     return (
-        [bench for bench in single if not lacks_instructions(bench.refusal(bench.fitted(one)))],
-        [bench for bench in grouped if not lacks_instructions(bench.grouped_refusal(bench.groups([one])))],
+        [bench for bench in single if not bench.ranked(bench.problem(bench.fitted(one))).lacks_features],
+        [bench for bench in grouped if not bench.ranked(bench.grouped_problem(bench.groups([one]))).lacks_features],
     )
-
-
-def lacks_instructions(refusal: str | None) -> bool:
-    """Whether the launcher refuses what the processor cannot execute."""
-    return refusal is not None and refusal.startswith("the processor lacks")
 
 
 @pytest.mark.parametrize("part", range(PARTS))
