@@ -21,7 +21,7 @@ CASES, PARTS = 1000, 10
 
 @cache
 def benches() -> tuple[list[Bench], list[GroupedBench]]:
-    """Of single and of grouped kernels that this processor has the instructions for: not every one has AMX."""
+    """Benches of single and of grouped kernels that this processor has the instructions for: not every one has AMX."""
     library = KernelLibrary.load_for("cpu", files("gemm") / "cpu_gemm")
     grouped = [GroupedBench(library, kernel) for kernel in library.kernels if kernel.spec.get("grouped")]
     single = [Bench(library, kernel) for kernel in library.kernels if not kernel.spec.get("grouped")]

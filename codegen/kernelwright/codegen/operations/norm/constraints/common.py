@@ -12,9 +12,9 @@ from kernelwright.problems.norm import problem
 from kernelwright.problems.norm.description import LARGEST
 
 DTYPES = tuple(map(DType, problem.DTYPES))
-"""Of what is normalised."""
+"""Element types that are normalised."""
 RESULTS = tuple(map(DType, LARGEST))
-"""Of results that are quantised."""
+"""Element types of quantised results."""
 
 
 def check_dtype(spec: NormSpec, arch: Arch) -> Iterator[Violation]:

@@ -14,7 +14,7 @@ from kernelwright.problems.shared import ITEM_BYTES
 
 UNROLLS = (1, 2, 4, 8)
 MOST_THREADS = 1024
-"""Of a workgroup."""
+"""Most threads of a workgroup."""
 MOST_KEPT = 32
 """Elements that a thread keeps in registers: gradients have two sums in fp32 for each."""
 _WORD = 4
