@@ -28,25 +28,4 @@ struct attention_operation {
 }  // namespace
 }  // namespace kernelwright::cpu
 
-using attention_calls = kernelwright::cpu::calls<kernelwright::cpu::attention_operation>;
-
-extern "C" {
-
-kw_status kw_cpu_attention_supports(const kw_kernel* kernel, const kw_problem* problem, char* reason, size_t bytes) {
-  return kernelwright::cpu::check_attention_problem(kernel, problem, reason, bytes);
-}
-
-kw_status kw_cpu_attention_workspace_size(const kw_kernel* kernel, const kw_problem* problem, uint64_t* bytes) {
-  return attention_calls::workspace_size(kernel, problem, bytes);
-}
-
-kw_status kw_cpu_attention_plan(const kw_kernel* kernel, const kw_problem* problem, void* plan) {
-  return attention_calls::plan(kernel, problem, plan);
-}
-
-kw_status kw_cpu_attention_launch(const kw_kernel* kernel, const void* plan, const kw_launch* launch,
-                                  const void* args) {
-  return attention_calls::launch(kernel, plan, launch, args);
-}
-
-}  // extern "C"
+KW_CPU_CALLS(attention, kernelwright::cpu::attention_operation)

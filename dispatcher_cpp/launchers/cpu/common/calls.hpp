@@ -37,4 +37,22 @@ struct calls {
 
 }  // namespace kernelwright::cpu
 
+// The functions that descriptors of an operation's kernels name: kw_cpu_<op>_supports and so on.
+#define KW_CPU_CALLS(op, operation)                                                                                  \
+  extern "C" {                                                                                                       \
+  kw_status kw_cpu_##op##_supports(const kw_kernel* kernel, const kw_problem* problem, char* reason, size_t bytes) { \
+    return operation::check(kernel, problem, reason, bytes);                                                         \
+  }                                                                                                                  \
+  kw_status kw_cpu_##op##_workspace_size(const kw_kernel* kernel, const kw_problem* problem, uint64_t* bytes) {      \
+    return kernelwright::cpu::calls<operation>::workspace_size(kernel, problem, bytes);                              \
+  }                                                                                                                  \
+  kw_status kw_cpu_##op##_plan(const kw_kernel* kernel, const kw_problem* problem, void* plan) {                     \
+    return kernelwright::cpu::calls<operation>::plan(kernel, problem, plan);                                         \
+  }                                                                                                                  \
+  kw_status kw_cpu_##op##_launch(const kw_kernel* kernel, const void* plan, const kw_launch* launch,                 \
+                                 const void* args) {                                                                 \
+    return kernelwright::cpu::calls<operation>::launch(kernel, plan, launch, args);                                  \
+  }                                                                                                                  \
+  }
+
 #endif  // KERNELWRIGHT_CPU_LAUNCHERS_COMMON_CALLS_HPP

@@ -39,24 +39,4 @@ struct conv_operation {
 }  // namespace
 }  // namespace kernelwright::cpu
 
-using conv_calls = kernelwright::cpu::calls<kernelwright::cpu::conv_operation>;
-
-extern "C" {
-
-kw_status kw_cpu_conv_supports(const kw_kernel* kernel, const kw_problem* problem, char* reason, size_t bytes) {
-  return kernelwright::cpu::check_conv_problem(kernel, problem, reason, bytes);
-}
-
-kw_status kw_cpu_conv_workspace_size(const kw_kernel* kernel, const kw_problem* problem, uint64_t* bytes) {
-  return conv_calls::workspace_size(kernel, problem, bytes);
-}
-
-kw_status kw_cpu_conv_plan(const kw_kernel* kernel, const kw_problem* problem, void* plan) {
-  return conv_calls::plan(kernel, problem, plan);
-}
-
-kw_status kw_cpu_conv_launch(const kw_kernel* kernel, const void* plan, const kw_launch* launch, const void* args) {
-  return conv_calls::launch(kernel, plan, launch, args);
-}
-
-}  // extern "C"
+KW_CPU_CALLS(conv, kernelwright::cpu::conv_operation)

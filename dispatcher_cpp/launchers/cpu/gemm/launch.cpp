@@ -116,31 +116,11 @@ struct gemm_operation {
 }  // namespace
 }  // namespace kernelwright::cpu
 
-using gemm_calls = kernelwright::cpu::calls<kernelwright::cpu::gemm_operation>;
-
-extern "C" {
-
-const kw_gemm_extension kw_cpu_gemm_preshuffle = {
+extern "C" const kw_gemm_extension kw_cpu_gemm_preshuffle = {
     .struct_size = sizeof(kw_gemm_extension),
     .reserved = 0,
     .shuffle_b_bytes = kernelwright::cpu::shuffle_b_bytes,
     .shuffle_b = kernelwright::cpu::shuffle_b,
 };
 
-kw_status kw_cpu_gemm_supports(const kw_kernel* kernel, const kw_problem* problem, char* reason, size_t bytes) {
-  return kernelwright::cpu::check_gemm_problem(kernel, problem, reason, bytes);
-}
-
-kw_status kw_cpu_gemm_workspace_size(const kw_kernel* kernel, const kw_problem* problem, uint64_t* bytes) {
-  return gemm_calls::workspace_size(kernel, problem, bytes);
-}
-
-kw_status kw_cpu_gemm_plan(const kw_kernel* kernel, const kw_problem* problem, void* plan) {
-  return gemm_calls::plan(kernel, problem, plan);
-}
-
-kw_status kw_cpu_gemm_launch(const kw_kernel* kernel, const void* plan, const kw_launch* launch, const void* args) {
-  return gemm_calls::launch(kernel, plan, launch, args);
-}
-
-}  // extern "C"
+KW_CPU_CALLS(gemm, kernelwright::cpu::gemm_operation)

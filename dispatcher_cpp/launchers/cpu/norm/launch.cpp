@@ -36,24 +36,4 @@ struct norm_operation {
 }  // namespace
 }  // namespace kernelwright::cpu
 
-using norm_calls = kernelwright::cpu::calls<kernelwright::cpu::norm_operation>;
-
-extern "C" {
-
-kw_status kw_cpu_norm_supports(const kw_kernel* kernel, const kw_problem* problem, char* reason, size_t bytes) {
-  return kernelwright::cpu::check_norm_problem(kernel, problem, reason, bytes);
-}
-
-kw_status kw_cpu_norm_workspace_size(const kw_kernel* kernel, const kw_problem* problem, uint64_t* bytes) {
-  return norm_calls::workspace_size(kernel, problem, bytes);
-}
-
-kw_status kw_cpu_norm_plan(const kw_kernel* kernel, const kw_problem* problem, void* plan) {
-  return norm_calls::plan(kernel, problem, plan);
-}
-
-kw_status kw_cpu_norm_launch(const kw_kernel* kernel, const void* plan, const kw_launch* launch, const void* args) {
-  return norm_calls::launch(kernel, plan, launch, args);
-}
-
-}  // extern "C"
+KW_CPU_CALLS(norm, kernelwright::cpu::norm_operation)
