@@ -9,7 +9,7 @@ from collections.abc import Mapping
 # is off by 0.05.
 _ROUNDING = {"fp32": 2.0**-23, "fp16": 2.0**-11, "bf16": 2.0**-8, "int32": 0.0}
 # Tensor cores of Hopper accumulate 8-bit floats in about 14 bits and truncate, once per 32 of K: every library loses
-# up to 0.02 at K = 16384. A lacking tile of 128 is 0.08 there.
+# up to 0.02 at K = 16384. A missing tile of 128 is 0.08 there.
 _FP8 = 0.05
 _FP32_SUMS = 1e-5
 

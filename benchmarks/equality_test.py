@@ -7,7 +7,7 @@ from equality import UnequalOutputsError, error_limit, require_equal, unequal
 
 
 @pytest.mark.parametrize(
-    ("dtype", "output", "rounded", "lacking"),
+    ("dtype", "output", "rounded", "missing"),
     [
         ("bf16", "bf16", 1.66e-3, math.sqrt(64 / 24576)),
         ("fp16", "fp16", 2.1e-4, math.sqrt(64 / 24576)),
@@ -15,9 +15,9 @@ from equality import UnequalOutputsError, error_limit, require_equal, unequal
         ("fp32", "fp32", 3e-7, math.sqrt(1 / 4096)),
     ],
 )
-def test_rounding_is_equal_and_a_lacking_tile_is_not(dtype: str, output: str, rounded: float, lacking: float) -> None:
+def test_rounding_is_equal_and_a_missing_tile_is_not(dtype: str, output: str, rounded: float, missing: float) -> None:
     limit = error_limit(dtype, output)
-    assert unequal({"rounded": rounded, "lacking": lacking}, limit) == {"lacking": lacking}
+    assert unequal({"rounded": rounded, "missing": missing}, limit) == {"missing": missing}
 
 
 def test_integers_are_exact() -> None:

@@ -14,7 +14,7 @@ def spread(values: Sequence[float]) -> dict[str, float]:
 
 
 def fastest(times: Mapping[str, Sequence[float]], names: Iterable[str]) -> str:
-    """Of ``names``, the call with the smallest median time."""
+    """The call with the smallest median time, among ``names``."""
     return min(names, key=lambda name: statistics.median(times[name]))
 
 
@@ -24,7 +24,7 @@ def ratios(reference: Sequence[float], ours: Sequence[float]) -> list[float]:
 
 
 def geometric_mean(values: Sequence[float]) -> float:
-    """Of positive numbers, at least one."""
+    """Geometric mean of one positive number or more."""
     return math.exp(sum(map(math.log, values)) / len(values))
 
 

@@ -33,7 +33,8 @@ def test_the_compiler_of_cxx_builds_a_library(tmp_path: Path, monkeypatch: pytes
     compiler, own = tmp_path / "c++", Path(__file__).parents[1] / "dispatcher_cpp"
     compiler.write_text(SCRIPT.format(zig=Path(known["zig"], "ziglang/zig").resolve(), cache=tmp_path / "zig"))
     compiler.chmod(0o755)
-    trees = ("abi", "widths", "gemm", "cpu_common", "cpu_gemm", "cpu_common_launcher", "cpu_gemm_launcher")
+    own_trees = ("abi", "widths", "gemm", "cpu_common", "cpu_gemm")
+    trees = (*own_trees, "shared_launcher", "cpu_common_launcher", "cpu_gemm_launcher")
     (tmp_path / "trees.json").write_text(json.dumps(dict.fromkeys(trees, str(own))))
     (tmp_path / "spec.json").write_text(json.dumps(SPEC))
     monkeypatch.setenv("CXX", str(compiler))

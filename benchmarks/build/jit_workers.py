@@ -33,7 +33,7 @@ SET, COUNT = "convolution:essential", 6
 
 
 def seconds(arch: str, workers: int, cache: Path) -> float:
-    """Of one build; digests of toolchains stay in the cache."""
+    """Seconds of one build; digests of toolchains stay in the cache."""
     device, condition = CASES[arch]
     for folder in ("actions", "libraries"):
         shutil.rmtree(cache / folder, ignore_errors=True)

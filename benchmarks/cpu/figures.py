@@ -20,7 +20,7 @@ REFERENCES = {
 
 
 def figures(seconds: dict[str, list[float]], work: int) -> dict[str, Any]:
-    """Of one shape: microseconds, rates and ratios (reference ÷ ours) from the least seconds of each round."""
+    """Microseconds, rates and ratios of one shape (reference ÷ ours) from the least seconds of each round."""
     found = {
         ours: ratios(seconds[reference], seconds[ours])
         for ours, reference in REFERENCES.items()
@@ -40,7 +40,7 @@ def _spread(values: Sequence[float]) -> list[float]:
 
 
 def geometric_means(results: Sequence[dict[str, Any]]) -> dict[str, float | None]:
-    """Of the ratios of all shapes, and of fp32 over the small ones alone; None where nothing was compared."""
+    """Means of the ratios of all shapes, and of fp32 over the small ones alone; None where nothing was compared."""
 
     def mean(ours: str, largest: float = math.inf) -> float | None:
         found = [r["ratios"][ours] for r in results if ours in r["ratios"] and max(r["shape"]) <= largest]

@@ -173,7 +173,7 @@ def choosable(rows: Rows, fills: Array) -> Array:
 
 
 def losses(rows: Rows, predicted: Array, own: Array) -> Array:
-    """Of each problem, the time of the choice over that of the fastest row."""
+    """The time of the choice over that of the fastest row, for each problem."""
     seen = np.where(own, predicted, np.inf)
     least = np.minimum.reduceat(seen, rows.starts)
     chosen = np.maximum.reduceat(np.where(seen <= least[rows.problem], rows.us, 0.0), rows.starts)

@@ -46,7 +46,7 @@ class Prior:
         self._code = {name: compile(text, name, "eval") for name, text in rest.items()}
 
     def log_rates(self, numbers: Mapping[str, float]) -> Array:
-        """Of every row."""
+        """Logarithm of the predicted rate of every row."""
         known: dict[str, Any] = {**_NAMES, **self._inputs, **numbers}
         for name, code in self._code.items():
             known[name] = eval(code, {"__builtins__": {}}, known)
@@ -57,7 +57,7 @@ class Residuals:
     """What predictions miss, weighted."""
 
     def __init__(self, log_rates: Array, problem: Array) -> None:
-        """Of measured rates; ``problem`` is the number of each row's."""
+        """``log_rates`` are measured; ``problem`` is the number of each row's problem."""
         fastest = np.full(problem.max() + 1, -np.inf)
         np.maximum.at(fastest, problem, log_rates)
         self._measured, self._problem = log_rates, problem

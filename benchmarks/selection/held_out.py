@@ -66,7 +66,7 @@ def ratios(results: Sequence[Result], choice: str, reference: str) -> dict[str, 
 
 
 def summary(results: Sequence[Result]) -> dict[str, Any]:
-    """Of each choice, the ratios to both references."""
+    """The ratios of each choice to both references."""
     return {
         choice: {
             f"of {reference}": found

@@ -86,7 +86,7 @@ def ranking(dispatcher: Dispatcher, problem: Any, measured: Iterable[str]) -> li
 
 
 def shares(ranked: Sequence[tuple[str, str]], times: Times) -> list[float] | None:
-    """Of each ranked pair whose kernel has a time; None where there is nothing to choose.
+    """The share of each ranked pair whose kernel has a time; None where there is nothing to choose.
 
     A number of slices that has no time counts with the slower one of those beside it.
     """

@@ -35,13 +35,13 @@ def test_judgements_count_the_best_of_the_first_three() -> None:
 
 def test_choices_of_the_run_itself_are_judged_by_its_fastest_kernel(tmp_path: Path) -> None:
     attention = measurable("attention")
-    posed = attention.read({"seqlen_q": 1, "seqlen_k": 100, "nhead_q": 4, "hdim_q": 64, "page_size": 16})
+    problem = attention.read({"seqlen_q": 1, "seqlen_k": 100, "nhead_q": 4, "hdim_q": 64, "page_size": 16})
     rows = [("0", "k", "ok", 1.0), ("0", "k", "ok", 2.0), ("0", "learned: k", "reference", 1.25), ("1", "k", "ok", 1.0)]
     with (tmp_path / "table.csv").open("w", newline="") as file:
         columns = ["problem_idx", "kernel", "status", "latency_ms", "selected", "identity", "arch"]
         writer = csv.DictWriter(file, [*columns, *attention.columns])
         writer.writeheader()
         for number, kernel, status, ms in rows:
-            writer.writerow(posed | {"problem_idx": number, "kernel": kernel, "status": status, "latency_ms": ms})
+            writer.writerow(problem | {"problem_idx": number, "kernel": kernel, "status": status, "latency_ms": ms})
     found = same_run([tmp_path / "table.csv"], attention)
     assert found["decode"]["mean"] == found["all"]["min"] == 0.8 and found["all"]["problems"] == 1

@@ -51,7 +51,7 @@ def native() -> None:
 
 @pytest.fixture(scope="module")
 def dispatcher(tmp_path_factory: pytest.TempPathFactory) -> Dispatcher:
-    """Of one fp32 kernel of each direction of a convolution, which is what plans depend on most, and two of GEMM."""
+    """A dispatcher of an fp32 kernel of each direction of convolution, on which plans depend most, and two of GEMM."""
     named = os.environ.get("KERNELWRIGHT_TEST_CACHE")
     cache = Path(named) if named else tmp_path_factory.mktemp("cache")
     executor = LocalExecutor(read_tree_roots(os.environ["KERNELWRIGHT_TREES"]), cache, jobs=os.cpu_count() or 1)

@@ -79,6 +79,7 @@ void features_gate_kernels() {
   CHECK(with.chosen(p) == "a_gemm_fp32_rcr_exotic");
   CHECK(without.chosen(p) == "gemm_fp32_rcr_128x128x64");
   CHECK(contains(without.explain(p), "the device lacks made_up_feature"));
+  CHECK(contains(without.explain(p), "\"lacks_features\":true"));
   int length = 0;
   CHECK(kernelwright::missing_feature("", "", &length) == nullptr);
   CHECK(kernelwright::missing_feature("avx2", "avx", &length) != nullptr && length == 4);

@@ -83,6 +83,6 @@ def kernels(path: Path) -> Iterator[AttentionKernel]:
 
 
 def strides(tensor: Any, order: str) -> Strides:
-    """Of a torch tensor whose dimensions are ``order``: letters of request, head, row; the last one is contiguous."""
+    """Strides of a torch tensor with dimensions in ``order``: letters of request, head, row; the last is contiguous."""
     found: Mapping[str, int] = dict(zip(order, tensor.stride(), strict=False))
     return Strides(found.get("b", 0), found.get("h", 0), found.get("s", 0))

@@ -42,7 +42,7 @@ pytestmark = [
 
 @dataclass
 class Wanted:
-    """Of each request, by float64 and torch's autograd: O, LSE, the gradients of Q, K and V, and what rounding adds."""
+    """O, LSE, the gradients of Q, K and V of each request in float64 by torch's autograd, and what rounding adds."""
 
     outs: list[Any]
     lses: list[Any]

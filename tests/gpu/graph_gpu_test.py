@@ -37,7 +37,7 @@ Call = Callable[[], Any]  # launches, and returns a tensor or several
 
 @pytest.fixture
 def dispatcher(request: pytest.FixtureRequest, gpu: None) -> Iterator[Any]:
-    """Of the library that the test names; in use for torch's operators."""
+    """A dispatcher of the library that the test names; in use for torch's operators."""
     folder = FOLDERS[request.param]
     if not (folder / "manifest.json").exists():
         pytest.skip(f"{folder} has no library with a manifest")

@@ -31,7 +31,7 @@ COUNT = os.environ.get("KERNELWRIGHT_FUZZ", "")
 BRIEF, LONG = {"model": 200}, {"trace": 1500, "problems": 6000}
 OTHERS = {"": 60, "long": 300}
 SLOWEST_S = 60.0
-"""Of a command, which is ended then; the slowest takes 3 s on an idle machine: it expands tables of an operation."""
+"""Seconds until a command is ended. The slowest takes 3 s on an idle machine: it expands tables of an operation."""
 LONGEST = 20_000
 """Characters of a message: ten problems of a request, each as long as a message may be."""
 

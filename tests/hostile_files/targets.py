@@ -194,6 +194,7 @@ TARGETS: Mapping[str, Target] = {
             "cpu_gemm": "HEADERS",
             "cpu_common_launcher": "HEADERS",
             "cpu_gemm_launcher": "HEADERS",
+            "shared_launcher": "HEADERS",
             "widths": "HEADERS",
         },
         (

@@ -28,7 +28,7 @@ def off(found: Any, exact: Any, terms: Any = None) -> float:
 
 
 class Statistics(NamedTuple):
-    """Of rows: what is normalised, one over the root, and the size of the mean in units of the root.
+    """Statistics of rows: what is normalised, one over the root, and the size of the mean in units of the root.
 
     Taking off a mean costs the digits by which it exceeds the root: an error of ``mean / root`` roundings.
     """
@@ -39,7 +39,7 @@ class Statistics(NamedTuple):
 
 
 def statistics(s: Array, kind: str, epsilon: float) -> Statistics:
-    """Of the rows of ``s``."""
+    """Statistics of the rows of ``s``."""
     wide = s.astype(np.float64)
     mean = wide.mean(-1, keepdims=True) if kind == "layer" else np.zeros((*wide.shape[:-1], 1))
     apart = wide - mean

@@ -131,8 +131,8 @@ def gemms(pick: random.Random) -> Iterator[Case]:
         asked |= {f"dtype_{one}": str(getattr(spec, f"dtype_{one}")) for one in ("a", "b", "c", "acc")}
         activation = str(spec.activation).replace("any", "relu")
         asked |= {"layout": str(spec.layout), "activation": activation, "d_op": str(spec.d_op)}
-        posed = model.read({**asked, "batch": 2 if spec.batched else 1})
-        t, p = gemm_traits(spec, posed, "cutlass"), gemm_problem(posed)
+        problem = model.read({**asked, "batch": 2 if spec.batched else 1})
+        t, p = gemm_traits(spec, problem, "cutlass"), gemm_problem(problem)
         p = replace(p, ld_multi_d=(*p.ld_multi_d, 0, 0, 0, 0)[:4], stride_multi_d=(*p.stride_multi_d, 0, 0, 0, 0)[:4])
         for _ in range(pick.choice([0, 1, 1, 2])):
             t, p = (t, changed(p, pick)) if pick.random() < 0.8 else (changed(t, pick), p)
@@ -177,9 +177,9 @@ def attentions(pick: random.Random) -> Iterator[Case]:
                 if spec.paged_kv:
                     asked |= {"page_table": "block", "pages": 8, "page_size": 256, "page_table_stride": 2}
                     asked |= {"kv_lengths": True, "total_k": 0}
-                posed = replace(model.read(asked), stage=stage, num_splits=1)
+                problem = replace(model.read(asked), stage=stage, num_splits=1)
                 left = attention_checks.leaves(known.traits, 1) if stage is Stage.PART else False
-                p = attention_problem(replace(posed, leaves_splits=left))
+                p = attention_problem(replace(problem, leaves_splits=left))
                 slices = attention_checks.dq_slices(known.traits, p) if stage is Stage.DQ_DK_DV else 1
                 p = replace(p, dq_slices=slices if backward else 0)
             t = known.traits

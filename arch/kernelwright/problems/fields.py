@@ -118,7 +118,7 @@ class Member:
 
     @property
     def c_type(self) -> str:
-        """Of an entry."""
+        """C type of an entry."""
         return c_type(self.field)
 
     @property

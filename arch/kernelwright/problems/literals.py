@@ -9,3 +9,7 @@ from typing import Literal
 
 Activation = Literal["none", "relu", "gelu", "fast_gelu", "silu", "sigmoid", "tanh"]
 DOp = Literal["add", "multiply"]
+ConvLayout = Literal["nwgc", "nhwgc", "ndhwgc", "ngchw"]
+AttentionLayout = Literal["bshd", "bhsd"]
+Mask = Literal["none", "top_left", "bottom_right"]
+GemmLayout = Literal["rrr", "rrc", "rcr", "rcc", "crr", "crc", "ccr", "ccc"]

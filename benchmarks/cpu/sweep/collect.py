@@ -31,7 +31,7 @@ WORKER = Path(__file__).with_name("worker.py")
 
 
 def cpus(text: str) -> set[int]:
-    """Of a list such as 0-3,8."""
+    """Numbers of a list such as 0-3,8."""
     found: set[int] = set()
     for part in text.split(","):
         first, _, last = part.partition("-")

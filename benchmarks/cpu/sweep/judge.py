@@ -75,7 +75,7 @@ def group_of(operation: str, record: Record) -> str:
 
 
 def summary(shares: Sequence[Sequence[float]]) -> dict[str, Any]:
-    """Of the shares of each problem's pairs by rank."""
+    """Means and quantiles of each problem's shares, which are listed by rank of the pair."""
     first = sorted(one[0] for one in shares)
     return {
         "problems": len(first),

@@ -85,7 +85,7 @@ class Workspace:
         self._memory, self._device = torch.empty(0), device
 
     def address(self, plan: OperationPlan[Any]) -> int:
-        """Of as many bytes as a plan needs, aligned to 256. Addresses that were given before are no longer valid."""
+        """Address, aligned to 256, of the bytes that a plan needs. Addresses that were given before become invalid."""
         if plan.workspace_bytes + 256 > len(self._memory):
             self._memory = torch.empty(plan.workspace_bytes + 256, dtype=torch.uint8, device=self._device)
         return self._memory.data_ptr() + -self._memory.data_ptr() % 256

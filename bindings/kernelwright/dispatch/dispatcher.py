@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Sequence
-from typing import Any, Protocol, overload
+from collections.abc import Iterable
+from typing import Any, Protocol
 
 from kernelwright.dispatch.arrays.trials import try_torch
 from kernelwright.dispatch.core import simulated
 from kernelwright.dispatch.core.device import Device
 from kernelwright.dispatch.core.errors import ArchMismatchError, LibraryNotFoundError, SelectionError
-from kernelwright.dispatch.core.explanation import Explanation
 from kernelwright.dispatch.core.kernel import KernelEntry, count_of
 from kernelwright.dispatch.core.native_dispatcher import NativeDispatcher
 from kernelwright.dispatch.core.operation import Problem
@@ -20,7 +19,6 @@ from kernelwright.dispatch.loading.heuristic import Heuristic
 from kernelwright.dispatch.loading.library import KernelLibrary
 from kernelwright.dispatch.operation_methods import OperationMethods
 from kernelwright.dispatch.recording.recorder import record_if_asked
-from kernelwright.problems.literals import Activation, DOp
 
 Library = KernelLibrary | str | os.PathLike[str]
 
@@ -158,39 +156,6 @@ class Dispatcher(OperationMethods):
         Selection does not change it; setting a priority does.
         """
         self._core.keep(problem, plan)
-
-    @overload
-    def explain(self, problem: Problem, /) -> Explanation: ...
-    @overload
-    def explain(
-        self,
-        a: Any,
-        b: Any,
-        c: Any = None,
-        out: Any = None,
-        /,
-        *,
-        ds: Sequence[Any] = (),
-        bias: Any = None,
-        d_op: DOp = "add",
-        activation: Activation = "none",
-        alpha: float = 1.0,
-        beta: float = 0.0,
-        layout: str | None = None,
-        split_k: int = 0,
-    ) -> Explanation: ...
-    def explain(self, problem: Any, b: Any = None, *more: Any, **options: Any) -> Explanation:
-        """Every kernel with its score, or with the reason why it cannot be used. Never raises NoKernelError.
-
-        Given arrays instead of a problem, it explains what :meth:`gemm` does with them and the same options.
-        """
-        if b is not None:
-            problem = self.gemm_problem(problem, b, *more, **options)
-        elif options:
-            raise TypeError(f"explain got a problem and {', '.join(options)}; allowed: beside arrays a and b")
-        simulated_on = self.device.name if self.device.simulated else None
-        short = {identity: kernel.short for identity, kernel in self._core.kernels.items()}
-        return Explanation.parse(problem, self._core.explain(problem), simulated_on, short)
 
     def export_json(self) -> str:
         """Libraries and kernels in first-fit order, as JSON."""

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from pydantic import Field, StrictBool
 
-from kernelwright.codegen.kernel import Frozen
+from kernelwright.codegen.kernel import OMITTED_AT_DEFAULT, Frozen
 from kernelwright.problems.shared import Activation, StreamK
 
-__all__ = ["COMPILED_ACTIVATIONS", "MAX_EXTENT", "Activation", "Extent", "Padding", "StreamK"]
+__all__ = ["COMPILED_ACTIVATIONS", "MAX_EXTENT", "Activation", "Extent", "Padding", "StreamK", "omitted"]
 
 
 COMPILED_ACTIVATIONS = tuple(map(Activation, Activation.codes))
@@ -15,6 +17,15 @@ COMPILED_ACTIVATIONS = tuple(map(Activation, Activation.codes))
 
 
 MAX_EXTENT = 65535  # keeps names below 240 characters and products of extents within 64 bits
+
+
+def omitted(default: Any, about: str, **bounds: int) -> Any:
+    """A field that canonical JSON leaves out at its default; ``bounds`` (``gt``, ``le``) are those of a number.
+
+    Fields that an operation gets after its first release are such ones: identities of older kernels stay the same.
+    """
+    told: dict[str, Any] = {"strict": True, **bounds} if bounds else {}
+    return Field(default=default, json_schema_extra=OMITTED_AT_DEFAULT, description=about, **told)
 
 
 class Extent(Frozen):

@@ -106,6 +106,7 @@ TREES: Mapping[str, Tree] = {
     ),
     "abi": _own("the C ABI that all operations share", "abi.h", "checks.h", "dtypes.h", "epilogue.h"),
     "widths": _own("arithmetic of launchers that cannot overflow unseen", "widths.h", "rules.h"),
+    f"shared{_LAUNCHER}": Tree("what launchers of all backends share", ("launchers/common",), license="MIT"),
     "dispatcher": _own(
         "the C ABI of all operations and the dispatcher's own headers", "*.h", "dispatcher", may_lack=tuple(OPERATIONS)
     ),

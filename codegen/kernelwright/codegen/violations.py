@@ -47,6 +47,14 @@ class Rule:
     check: Callable[[Any, Arch], Iterable[Violation]]
 
 
+def rules(prefix: str, checks: Iterable[Callable[[Any, Arch], Iterable[Violation]]]) -> tuple[Rule, ...]:
+    """A rule for each check, called after it: ``check_tile`` becomes ``<prefix>tile``. The docstring is the reason."""
+    return tuple(
+        Rule(prefix + check.__name__.removeprefix("check_"), " ".join((check.__doc__ or "").split()), check)
+        for check in checks
+    )
+
+
 Nearest = tuple[Mapping[str, Any], Mapping[str, str]] | None
 """All fields of a legal spec, and the text of those that differ from what was asked for."""
 

@@ -201,13 +201,13 @@ kw_cpu_launch with_threads(const kw_launch& launch) {
   return own;
 }
 
-kw_status launch_stage(const kw_plan& plan, const Stage& stage, const kw_cpu_launch& launch, const void* args) {
+kw_status launch_stage(const kw_plan& plan, const Stage& stage, const kw_launch& launch, const void* args) {
   LibraryEntry* library = stage.entry->library;
   if (__builtin_expect(!library->device_checked.acquire(), 0)) {
     if (kw_status status = check_before_launch(plan, library)) return status;
   }
   const kw_kernel& kernel = *stage.entry->kernel;
-  const kw_status status = kernel.launch(&kernel, stage.storage, &launch.base, args);
+  const kw_status status = kernel.launch(&kernel, stage.storage, &launch, args);
   if (__builtin_expect(status == KW_OK, 1)) return KW_OK;
   return fail(status, "kernel %s: %s: %s", kernel.name, kw_status_name(status), library->library->last_error());
 }
@@ -228,7 +228,7 @@ kw_status launch_stages(const kw_plan& plan, const kw_cpu_launch& launch, const 
     own.base.workspace = bytes == 0 ? nullptr : workspace + plan.scratch_bytes;
     own.base.workspace_bytes = bytes;
     plan.operation->stage_args(*plan.problem, i, planned, args, scratch, stage_args);
-    if (kw_status status = launch_stage(plan, plan.stages[i], own, stage_args)) return status;
+    if (kw_status status = launch_stage(plan, plan.stages[i], own.base, stage_args)) return status;
   }
   return KW_OK;
 }
@@ -359,9 +359,10 @@ kw_status kw_plan_launch(const kw_plan* plan, const kw_launch* launch, const voi
     if (kw_status status = check_workspace(*launch, plan->workspace_bytes)) return status;
   }
   if (kw_status status = check_operands(*plan, args, launch->workspace, plan->workspace_bytes)) return status;
-  const kw_cpu_launch own = with_threads(*launch);
-  if (__builtin_expect(plan->operation->stage != nullptr, 0)) return launch_stages(*plan, own, args);
-  return launch_stage(*plan, plan->stages[0], own, args);
+  if (__builtin_expect(plan->operation->stage != nullptr, 0)) return launch_stages(*plan, with_threads(*launch), args);
+  const Stage& only = plan->stages[0];
+  if (only.entry->library->library->arch->backend != KW_BACKEND_CPU) return launch_stage(*plan, only, *launch, args);
+  return launch_stage(*plan, only, with_threads(*launch).base, args);
 }
 
 kw_status kw_dispatcher_run(kw_dispatcher* dispatcher, const kw_problem* problem, const kw_launch* launch,

@@ -18,7 +18,9 @@ bool is_supported(const kw_kernel& kernel, const kw_problem& problem, char* reas
   reason[0] = '\0';
   const kw_status status = kernel.supports(&kernel, &problem, reason, kReasonBytes);
   reason[kReasonBytes - 1] = '\0';
-  ranked->fit = status == KW_OK ? Fit::kServes : Fit::kKernelRefuses;
+  ranked->fit = Fit::kKernelRefuses;
+  if (status == KW_OK) ranked->fit = Fit::kServes;
+  if (status == KW_ARCH_MISMATCH) ranked->fit = Fit::kFeatureMissing;
   if (status != KW_OK && reason[0] == '\0') snprintf(reason, kReasonBytes, "%s", kw_status_name(status));
   return status == KW_OK;
 }

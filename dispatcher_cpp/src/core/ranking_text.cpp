@@ -51,6 +51,7 @@ void kernel_json(const Question& question, const Ranked& ranked, const RankedPai
   text->add(",\"identity\":").quoted(entry.kernel->identity);
   text->add(",\"library\":").quoted(entry.library->library->name).add(",\"priority\":").add(entry.priority);
   text->add(",\"supported\":").add(ranked.supported() ? "true" : "false");
+  if (ranked.fit == Fit::kFeatureMissing) text->add(",\"lacks_features\":true");
   if (!ranked.usable) {
     text->add(",\"rank\":null,\"score\":null,\"reason\":").quoted(ranked.refusal);
   } else {

@@ -12,7 +12,7 @@ from pathlib import Path
 import kernelwright.codegen
 from kernelwright.codegen.building.build import read_tree_roots
 from kernelwright.codegen.building.mounted_trees import tree_digest
-from kernelwright.codegen.toolchains import cuda, hip, host
+from kernelwright.codegen.toolchains.wheels import WHEELS
 from kernelwright.codegen.trees import TREES, all_trees, find_tree
 from kernelwright.codegen.violations import SpecError
 from kernelwright.jit.errors import ToolchainError
@@ -21,24 +21,14 @@ TREES_VARIABLE = "KERNELWRIGHT_TREES"
 """Names a JSON file ``{tree: folder}`` that comes before installed wheels."""
 
 _MADE = tuple(name for name, tree in TREES.items() if tree.made_of)
-_CLANG = {"clang-tidy": hip.CLANG_HEADERS_VERSION}
-# Tree → extras of this package that bring it, and the distributions that must be installed, with their versions.
-_WHEELS: Mapping[str, tuple[tuple[str, ...], Mapping[str, str]]] = {
-    "zig": (("jit",), {"ziglang": host.ZIG_VERSION}),
-    "clang": (("jit-amd", "jit-nvidia"), _CLANG),
-    "ck_tile": (("jit-amd",), {"amd-aiter": hip.CK_TILE_VERSION}),
-    "cutlass": (("jit-nvidia",), {"nvidia-cutlass": cuda.CUTLASS_VERSION}),
-    "flashinfer": (("jit-nvidia-attention",), {"flashinfer-python": cuda.FLASHINFER_VERSION}),
-    "cuda": (
-        ("jit-nvidia",),
-        {
-            "nvidia-cuda-nvcc": cuda.NVCC_VERSION,
-            "nvidia-nvvm": cuda.NVCC_VERSION,
-            "nvidia-cuda-crt": cuda.NVCC_VERSION,
-            "nvidia-cuda-runtime": cuda.CUDA_RUNTIME_VERSION,
-            "nvidia-cuda-cccl": "13.0.85",
-        },
-    ),
+# Tree → extras of this package that bring the wheels it is unpacked from.
+_EXTRAS: Mapping[str, tuple[str, ...]] = {
+    "zig": ("jit",),
+    "clang": ("jit-amd", "jit-nvidia"),
+    "ck_tile": ("jit-amd",),
+    "cutlass": ("jit-nvidia",),
+    "flashinfer": ("jit-nvidia-attention",),
+    "cuda": ("jit-nvidia",),
 }
 
 Find = Callable[[str], metadata.Distribution]
@@ -102,7 +92,7 @@ class InstalledTrees(Mapping[str, Path]):
 
     def __iter__(self) -> Iterator[str]:
         """Those that are there."""
-        for name in {**self._named, **_WHEELS, **dict.fromkeys(_own())}:
+        for name in {**self._named, **WHEELS, **dict.fromkeys(_own())}:
             try:
                 self[name]
             except SpecError:
@@ -155,9 +145,9 @@ def _own_sources() -> Path:
 
 
 def _out_of_wheels(name: str, find: Find) -> tuple[Path, str]:
-    if name not in _WHEELS:
-        raise ToolchainError(f"no wheel has the tree {name!r}; known: {', '.join((*_WHEELS, *_own()))}")
-    extras, wheels = _WHEELS[name]
+    if name not in WHEELS:
+        raise ToolchainError(f"no wheel has the tree {name!r}; known: {', '.join((*WHEELS, *_own()))}")
+    extras, wheels = _EXTRAS[name], WHEELS[name]
     roots, stamps = set(), []
     for wheel, version in wheels.items():
         try:

@@ -9,10 +9,11 @@ from pathlib import Path
 
 import pytest
 
+from kernelwright.codegen.toolchains.wheels import WHEELS
 from kernelwright.codegen.trees import all_trees
 from kernelwright.codegen.violations import SpecError
 from kernelwright.jit.errors import ToolchainError
-from kernelwright.jit.toolchains import _MADE, _WHEELS, InstalledTrees, find_trees, own_digest
+from kernelwright.jit.toolchains import _EXTRAS, _MADE, InstalledTrees, find_trees, own_digest
 
 ROOT = Path(__file__).resolve().parents[3]
 
@@ -36,7 +37,7 @@ def wheelhouse(folder: Path, wheels: dict[str, str]) -> object:
 
 def test_the_command_line_finds_the_same_folders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("KERNELWRIGHT_TREES", raising=False)
-    (zig,) = _WHEELS["zig"][1].items()
+    (zig,) = WHEELS["zig"].items()
     found = InstalledTrees(wheelhouse(tmp_path, dict([zig])))  # type: ignore[arg-type]
     assert found["zig"] == tmp_path.resolve() and "zig" in list(found)
     assert "cutlass" not in list(found) and len(found) == len(list(found))
@@ -48,13 +49,13 @@ def test_the_command_line_finds_the_same_folders(tmp_path: Path, monkeypatch: py
 
 
 def test_trees_are_found_in_installed_wheels(tmp_path: Path) -> None:
-    every = {wheel: version for _, wheels in _WHEELS.values() for wheel, version in wheels.items()}
-    found = find_trees(_WHEELS, {}, wheelhouse(tmp_path, every), cache=tmp_path / "cache")  # type: ignore[arg-type]
-    assert set(found.roots) == set(_WHEELS) == set(found.stamps)
+    every = {wheel: version for wheels in WHEELS.values() for wheel, version in wheels.items()}
+    found = find_trees(WHEELS, {}, wheelhouse(tmp_path, every), cache=tmp_path / "cache")  # type: ignore[arg-type]
+    assert set(found.roots) == set(WHEELS) == set(found.stamps)
     assert set(found.roots.values()) == {tmp_path.resolve()}
     record = next(tmp_path.glob("ziglang-*")) / "RECORD"
     record.write_text("another build of the same version")
-    changed = find_trees(_WHEELS, {}, wheelhouse(tmp_path, {}), cache=tmp_path / "cache")  # type: ignore[arg-type]
+    changed = find_trees(WHEELS, {}, wheelhouse(tmp_path, {}), cache=tmp_path / "cache")  # type: ignore[arg-type]
     assert {tree for tree, stamp in found.stamps.items() if changed.stamps[tree] != stamp} == {"zig"}
 
 
@@ -106,17 +107,17 @@ def test_a_checkout_has_to_be_named(tmp_path: Path, monkeypatch: pytest.MonkeyPa
 
 
 def test_every_tree_of_plans_can_be_found() -> None:
-    assert {name for name, tree in all_trees().items() if not tree.own} == {*_WHEELS, *_MADE}
+    assert {name for name, tree in all_trees().items() if not tree.own} == {*WHEELS, *_MADE}
 
 
 def test_versions_are_those_of_the_pins_and_of_the_extras() -> None:
     pinned: dict[str, str] = {}
     for path in (ROOT / "3rdparty/toolchains").glob("*.txt"):
         pinned.update(re.findall(r"^([a-z0-9-]+)==(\S+)", path.read_text(), re.MULTILINE))
-    wanted = {wheel: version for _, wheels in _WHEELS.values() for wheel, version in wheels.items()}
+    wanted = {wheel: version for wheels in WHEELS.values() for wheel, version in wheels.items()}
     assert wanted == pinned
     extras = tomllib.loads((ROOT / "packages/kernelwright.toml").read_text())["project"]["optional-dependencies"]
-    for names, wheels in _WHEELS.values():
+    for names, wheels in ((_EXTRAS[tree], wheels) for tree, wheels in WHEELS.items()):
         for name in names:
             for wheel, version in wheels.items():
                 assert f"{wheel}=={version}" in extras[name], f"extra {name} lacks {wheel}"

@@ -41,7 +41,7 @@ class Kernels:
 
 @dataclass(frozen=True)
 class Errors:
-    """Of each gradient relative to its largest element, the sums of dQ, and the bits of dQ."""
+    """Errors of each gradient relative to its largest element, the sums of dQ, and the bits of dQ."""
 
     dq: float
     dk: float

@@ -126,7 +126,7 @@ class Factors:
         return stored.astype(np.float64) * float(np.float32(self.of[name])) if self.narrow else stored
 
     def error(self, o: Array, wanted: Forward, v: Array) -> float:
-        """Of O (heads x rows x hdim), relative to the largest element.
+        """Error of O (heads x rows x hdim), relative to the largest element.
 
         8-bit operands: relative to the sum of the absolute values of all terms, each of whose probabilities is rounded
         to 4 bits; tolerance :data:`NARROW`.

@@ -18,13 +18,13 @@ class Strides(ctypes.Structure):
 
 
 def strides(array: Array) -> Strides:
-    """Of an array of requests (or pages) x rows x heads x d."""
+    """Strides of an array of requests (or pages) x rows x heads x d."""
     request, row, head, _ = (stride // array.itemsize for stride in array.strides)
     return Strides(row, head, request)
 
 
 def by_heads(array: Array) -> Strides:
-    """Of an array of requests x heads x rows x d."""
+    """Strides of an array of requests x heads x rows x d."""
     request, head, row, _ = (stride // array.itemsize for stride in array.strides)
     return Strides(row, head, request)
 

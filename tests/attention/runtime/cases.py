@@ -125,7 +125,7 @@ def rows_of(case: Case, array: Array, index: int, which: str) -> Array:
 
 
 def shape(case: Case, which: str, heads: int, inner: int) -> tuple[int, ...]:
-    """Of a tensor with rows of queries or keys."""
+    """Shape of a tensor with rows of queries or keys."""
     lengths = case.queries if which == "q" else case.keys
     if case.group:
         return sum(lengths), heads, inner

@@ -33,7 +33,7 @@ class Cached:
     longest: int
 
     def options(self) -> dict[str, Any]:
-        """Of decode() and prefill()."""
+        """Options of decode() and prefill()."""
         told: dict[str, Any] = {"lse": True, "soft_cap": self.soft_cap, "sinks": self.sinks}
         return {**told, "max_seqlen_k": self.longest, **table(self.pages, self.kind)}
 

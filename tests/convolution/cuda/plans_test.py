@@ -54,8 +54,8 @@ def test_kernels_keep_their_sums_in_registers(library: KernelLibrary) -> None:
 
 @pytest.mark.parametrize("direction", ["backward_data", "backward_weight"])
 def test_every_random_problem_has_a_plan(dispatcher: Dispatcher, direction: str) -> None:
-    for posed in itertools.islice(random_problems(0, direction, "bf16"), 200):
-        assert dispatcher.plan(posed).kernel.spec["direction"] == direction
+    for problem in itertools.islice(random_problems(0, direction, "bf16"), 200):
+        assert dispatcher.plan(problem).kernel.spec["direction"] == direction
 
 
 def problem(direction: str = "backward_data", **fields: Any) -> ConvProblem:

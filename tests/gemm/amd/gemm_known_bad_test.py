@@ -1,6 +1,6 @@
 """GEMM configurations of CK Tile that compile, link and are wrong: each is shown to be, beside what replaces it.
 
-What a rule refuses is named here; docs/amd_known_bad.md lists them all. Each file is a dear compile: without
+What a rule refuses is named here; docs/amd_known_bad.md lists them all. Each file takes long to compile: without
 KERNELWRIGHT_EVERY=1 there is one for CDNA and one for RDNA.
 """
 

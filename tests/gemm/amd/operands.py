@@ -65,7 +65,7 @@ class Matrix:
 
     @property
     def address(self) -> int:
-        """Of the first element."""
+        """Address of the first element."""
         return self.memory.ctypes.data + self._start
 
     @property

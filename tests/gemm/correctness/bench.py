@@ -23,7 +23,17 @@ from gemm.correctness.reference import (
     rounded,
     scale,
 )
-from kernelwright.dispatch import Device, Dispatcher, GemmProblem, KernelEntry, KernelLibrary, ShuffledB, dtypes
+from kernelwright.dispatch import (
+    Device,
+    Dispatcher,
+    GemmProblem,
+    GroupedGemmProblem,
+    KernelEntry,
+    KernelLibrary,
+    RankedKernel,
+    ShuffledB,
+    dtypes,
+)
 
 MOST_D = 4  # KW_MAX_D
 LEAST = 16  # rows and columns of reference runs: the largest of few errors may be small by luck
@@ -139,12 +149,15 @@ class Bench:
         leading = max(1, case.n + case.gaps[3])
         return case.m * leading + case.batch_gap, leading, 1
 
+    def ranked(self, problem: GemmProblem | GroupedGemmProblem) -> RankedKernel:
+        """What the dispatcher says of the kernel."""
+        (own,) = (each for each in self.dispatcher.explain(problem) if each.identity == self.kernel.identity)
+        return own
+
     def refusal(self, case: Case) -> str | None:
         """Why the kernel does not serve the fitted case; None if it does."""
-        (found,) = (
-            each for each in self.dispatcher.explain(self.problem(case)) if each.identity == self.kernel.identity
-        )
-        return None if found.supported else found.reason
+        own = self.ranked(self.problem(case))
+        return None if own.supported else own.reason
 
     def check(self, case: Case, repeats: int = 3) -> None:
         """Run the fitted case and check it. AssertionError names the case and what is wrong."""

@@ -44,9 +44,8 @@ class GroupedBench(Bench):
 
     def grouped_refusal(self, cases: Sequence[Case]) -> str | None:
         """Why the kernel does not serve the fitted cases; None if it does."""
-        ranking = self.dispatcher.explain(self.grouped_problem(cases))
-        (found,) = (each for each in ranking if each.identity == self.kernel.identity)
-        return None if found.supported else found.reason
+        own = self.ranked(self.grouped_problem(cases))
+        return None if own.supported else own.reason
 
     def check_groups(self, cases: Sequence[Case], repeats: int = 3) -> None:
         """Run the fitted cases in one launch and check each. AssertionError names the case and what is wrong."""

@@ -51,7 +51,7 @@ class Block:
 
     @property
     def address(self) -> int:
-        """Of the first element."""
+        """Address of the first element."""
         return self.raw.ctypes.data + self.offset
 
     def assert_untouched_around(self) -> None:

@@ -21,7 +21,7 @@ class Memory(Protocol):
 
 
 class Host:
-    """Of the CPU and of simulated devices."""
+    """Memory of the CPU and of simulated devices."""
 
     def put(self, block: Block) -> int:
         """Where it is."""
@@ -32,7 +32,7 @@ class Host:
 
 
 class Torch:
-    """Of a GPU, through torch: blocks are copied whole, guards too."""
+    """Memory of a GPU, through torch: blocks are copied whole, guards too."""
 
     def __init__(self, device: str = "cuda:0") -> None:
         self._torch: Any = importlib.import_module("torch")

@@ -147,7 +147,7 @@ class Session:
 
     @property
     def current_device(self) -> int:
-        """Of the calling thread."""
+        """Current device of the calling thread."""
         device = ctypes.c_int(-1)
         assert self.runtime.hipGetDevice(ctypes.byref(device)) == 0
         return device.value

@@ -21,20 +21,15 @@ CASES, PARTS = 1000, 10
 
 @cache
 def benches() -> tuple[list[Bench], list[GroupedBench]]:
-    """Of single and of grouped kernels that this processor has the instructions for: not every one has AMX."""
+    """Benches of single and of grouped kernels that this processor has the instructions for: not every one has AMX."""
     library = KernelLibrary.load_for("cpu", files("gemm") / "cpu_gemm")
     grouped = [GroupedBench(library, kernel) for kernel in library.kernels if kernel.spec.get("grouped")]
     single = [Bench(library, kernel) for kernel in library.kernels if not kernel.spec.get("grouped")]
     one = Case(1, 1, 1)
     return (
-        [bench for bench in single if not lacks_instructions(bench.refusal(bench.fitted(one)))],
-        [bench for bench in grouped if not lacks_instructions(bench.grouped_refusal(bench.groups([one])))],
+        [bench for bench in single if not bench.ranked(bench.problem(bench.fitted(one))).lacks_features],
+        [bench for bench in grouped if not bench.ranked(bench.grouped_problem(bench.groups([one]))).lacks_features],
     )
-
-
-def lacks_instructions(refusal: str | None) -> bool:
-    """Whether the launcher refuses what the processor cannot execute."""
-    return refusal is not None and refusal.startswith("the processor lacks")
 
 
 @pytest.mark.parametrize("part", range(PARTS))

@@ -26,7 +26,7 @@ from kernelwright.problems.shared import DType
 
 VERSION = Constant("KW_ATTENTION_VERSION", 1, "Of the structs below: member `version` of problems.", suffix="u")
 MOST = INT64_MAX // 64
-"""Of counts and strides, so that byte offsets and sums of a few of them fit into 64 bits."""
+"""The largest count or stride: byte offsets and sums of a few of them fit into 64 bits."""
 
 
 @record("kw_attention_strides")

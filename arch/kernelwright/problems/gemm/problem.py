@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple, Unpack
 
 from kernelwright.problems.base import BaseProblem
 from kernelwright.problems.errors import ProblemError
 from kernelwright.problems.gemm import structs
 from kernelwright.problems.gemm.description import MAX_D, PROBLEM, DOp, GemmOp
+from kernelwright.problems.gemm.options import GemmOptions
 from kernelwright.problems.scalars import integer, real
 from kernelwright.problems.shared import ITEM_BYTES, RESULT, Activation, DType
 from kernelwright.problems.structs import make, values
@@ -204,19 +205,12 @@ class GemmProblem(BaseProblem):
         b: Any,
         c: Any = None,
         out: Any = None,
-        *,
-        ds: Sequence[Any] = (),
-        d_op: str = "add",
-        activation: str = "none",
-        alpha: float = 1.0,
-        beta: float = 0.0,
-        layout: str | None = None,
-        split_k: int = 0,
+        **options: Unpack[GemmOptions],
     ) -> GemmProblem:
-        """The problem that :meth:`Dispatcher.gemm` poses with these arrays, without a copy. Raises ArrayError."""
+        """The problem of :meth:`Dispatcher.gemm` with these arrays and options, without a copy. Raises ArrayError."""
         if cls.read_arrays is None:
             raise ProblemError("from_arrays has no reader of arrays; import kernelwright.dispatch, which brings it")
-        return cls(**cls.read_arrays(a, b, c, out, ds, Epilogue(alpha, beta, d_op, activation), layout, split_k))
+        return cls(**cls.read_arrays(a, b, c, out, **options))
 
     @property
     def flops(self) -> int:

@@ -17,7 +17,7 @@ from kernelwright.problems.structs import make, values
 
 KINDS = ("rms", "layer")
 DTYPES = ("fp32", "fp16", "bf16")
-"""Of what is normalised."""
+"""Element types that are normalised."""
 _STRIDES = tuple(name for name in PROBLEM.members if name.startswith("stride_"))
 _MAX_ELEMENTS = 2**57
 

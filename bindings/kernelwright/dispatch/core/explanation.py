@@ -55,6 +55,7 @@ class RankedKernel:
     :ivar score: lower is better: microseconds for analytic selection; None for a kernel that cannot be used.
     :ivar reason: why the kernel cannot be used, else None.
     :ivar supported: whether the kernel itself accepts the problem.
+    :ivar lacks_features: whether the device lacks instructions that the kernel needs, whatever the problem.
     :ivar priority: see :meth:`Dispatcher.set_priority`.
     :ivar estimate: the analytic model's prediction, where it made one.
     :ivar choices: what would be chosen for the kernel where the problem leaves it open, such as ``split_k=4``; empty
@@ -77,6 +78,7 @@ class RankedKernel:
     choices: str = ""
     values: tuple[RankedValue, ...] = ()
     short: str = ""
+    lacks_features: bool = False
 
     def __post_init__(self) -> None:
         """A name is short enough where there is nothing shorter."""

@@ -21,6 +21,7 @@ from kernelwright.dispatch.core.errors import (
     NoKernelError,
     SelectionError,
 )
+from kernelwright.dispatch.core.explanation import Explanation
 from kernelwright.dispatch.core.kernel import KernelEntry
 from kernelwright.dispatch.core.operation import Problem
 from kernelwright.dispatch.core.plan import NativePlan, OperationPlan, Stage
@@ -265,3 +266,10 @@ class Methods:
 
     def _begin(self) -> None:
         """Make what the calls keep. The core is there; a class calls that of its base first."""
+
+    def explain(self, problem: Problem, /) -> Explanation:
+        """Every kernel with its score, or with the reason why it cannot be used. Never raises NoKernelError."""
+        device = self._core.device
+        simulated_on = device.name if device.simulated else None
+        short = {identity: kernel.short for identity, kernel in self._core.kernels.items()}
+        return Explanation.parse(problem, self._core.explain(problem), simulated_on, short)

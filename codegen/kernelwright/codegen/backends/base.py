@@ -84,8 +84,8 @@ def launcher_sources(operations: Iterable[str], backend: str) -> dict[str, str]:
 
 
 def source_trees(source: str, *trees: str) -> tuple[str, ...]:
-    """What the compile of a launcher source sees: ``trees``, ``widths`` and the tree that it lies in, each once."""
-    return tuple(dict.fromkeys((*trees, "widths", tree_of(source))))
+    """What the compile of a launcher source sees: ``trees``, shared ones and the tree that it lies in, each once."""
+    return tuple(dict.fromkeys((*trees, "widths", "shared_launcher", tree_of(source))))
 
 
 def launcher_trees(operations: Iterable[str], backend: str) -> tuple[str, ...]:

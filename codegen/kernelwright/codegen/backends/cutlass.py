@@ -59,7 +59,7 @@ class CutlassBackend:
         for name, source in {**_SOURCES, **launcher_sources(operations, self.name)}.items():
             flags = ("-isystem", f"{CUDA}/include", *(_recognition(arch) if name in _SOURCES else ()))
             output, seen = f"{stem}_{name}.o", source_trees(source, *trees, _LAUNCHER)
-            command = self.host.compile_source(source, output, flags, seen)
+            command = self.host.compile_cxx(source, output, flags, seen)
             command = dataclasses.replace(command, trees=(*command.trees, "cuda"))
             compiles.append(command.action(f"compile {output}", f"Compile the CUDA {name} of {library}", [], [output]))
         everything = [*objects, *(output for action in compiles for output in action.outputs)]

@@ -39,7 +39,7 @@ def set_of(kind: str) -> str:
 
 @dataclass(frozen=True)
 class Field:
-    """Of a record. ``default`` is a C expression, or None."""
+    """A member of a record. ``default`` is a C expression, or None."""
 
     name: str
     type: str
@@ -97,7 +97,7 @@ class Module:
     headers: set[str] = field(default_factory=set)
 
     def c_name(self, name: str) -> str:
-        """Of a constant, a record or a function."""
+        """Name in C of a constant, a record or a function."""
         own = f"{self.prefix.upper()}_{name}" if name in self.constants else f"{self.prefix}_{name}"
         return self.imported.get(name, own)
 

@@ -8,6 +8,7 @@
                     root, "backend": the one that sees it, null for all, "licensed": whether libraries contain code of
                     it}}; a tree that is made has "of", the tree that it is made of, and "reads", the files that it is
                     made of
+    wheels          {tree: {distribution: version}} of trees that are unpacked wheels
     slots           the shell script with which commands wait for memory, see building/slots.sh,
                     without its comments
 
@@ -30,6 +31,7 @@ from kernelwright.codegen.building.memory import SCRIPT, script_without_comments
 from kernelwright.codegen.lean.made import reads
 from kernelwright.codegen.operation import Operation, operation
 from kernelwright.codegen.registry import OPERATIONS
+from kernelwright.codegen.toolchains.wheels import WHEELS
 from kernelwright.codegen.trees import Tree, all_trees
 
 SCHEMA_VERSION = 1
@@ -53,6 +55,7 @@ def plugin_data() -> dict[str, Any]:
             for name in OPERATIONS
         },
         "trees": {name: _tree(name, tree) for name, tree in all_trees().items()},
+        "wheels": {tree: dict(wheels) for tree, wheels in WHEELS.items()},
         "slots": script_without_comments(SCRIPT.read_text(encoding="utf-8")),
     }
 

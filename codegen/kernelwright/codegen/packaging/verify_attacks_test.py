@@ -249,7 +249,7 @@ def test_without_a_key_links_are_refused_where_packages_are(dist: Path) -> None:
 
 @pytest.mark.thorough(instead="test_what_is_changed_after_signing_ends_with_exit_code_3")
 def test_every_changed_byte_is_found(dist: Path) -> None:
-    """Of an envelope, all but those that no signature covers: layout and key ID, which nobody looks at."""
+    """All bytes of an envelope but layout and key ID, which no signature covers and nobody looks at."""
     draw = random.Random(7)
     for file in contents(dist).files:
         whole = file.read_bytes()

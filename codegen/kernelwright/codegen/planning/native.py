@@ -54,7 +54,8 @@ def native_actions(output: str, sources: Sequence[str], link: Sequence[str], hos
         if suffix not in (".c", ".cpp"):
             raise SpecError(f"native source {source!r} has the suffix {suffix!r}; allowed: .c, .cpp")
         built = f"{source}.o"
-        command = host.compile_source(source, built, trees=(HEADERS_TREE,))
+        compile = host.compile_c if suffix == ".c" else host.compile_cxx
+        command = compile(source, built, trees=(HEADERS_TREE,))
         actions.append(command.action(f"{source}:compile", f"Compile {source}", [source], [built]))
         objects.append(built)
     linked = host.link_shared(objects, output, link, compiler_rt=True)  # whatever sources there are

@@ -18,7 +18,7 @@ from kernelwright.codegen.violations import SpecError, closest
 MAX_LENGTH = 1000
 MAX_DEPTH = 40
 MAX_VALUES = 8
-"""Of an attribute, in a message."""
+"""Most values of an attribute that a message lists."""
 
 _Evaluate = Callable[[Mapping[str, Any]], Any]  # from the attributes of a kernel to a value
 

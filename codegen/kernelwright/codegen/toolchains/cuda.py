@@ -7,13 +7,8 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from kernelwright.codegen.lean import cutlass_archs
-from kernelwright.codegen.toolchains.host import TARGET, ZIG_VERSION, Command, check_system_tool
-
-NVCC_VERSION = "13.0.88"
-CUDA_RUNTIME_VERSION = "13.0.96"
-CUTLASS_VERSION = "4.2.0.0"
-FLASHINFER_VERSION = "0.7.2.post1"
-CLANG_TIDY_VERSION = "22.1.8"
+from kernelwright.codegen.toolchains.host import TARGET, Command, check_system_tool
+from kernelwright.codegen.toolchains.wheels import versions
 
 CUDA = "__cuda/nvidia/cu13"
 _CLANG = "__clang/clang_tidy/data/lib/clang/22"
@@ -78,7 +73,7 @@ class CudaToolchain:
         """clang 22 out of the ziglang wheel, ptxas and CUDA headers out of NVIDIA's wheels: the default."""
         return cls(
             id="clang",
-            identity=f"ziglang {ZIG_VERSION}, clang-tidy {CLANG_TIDY_VERSION} headers, {_wheels()}",
+            identity=f"{versions('ziglang', 'clang-tidy')} headers, {_wheels()}",
             dialect="clang",
             driver=("__zig/ziglang/zig", "clang", "-target", TARGET.split(".")[0]),
             trees=("zig", "clang", _LEAN_TREE, *_TREES),
@@ -119,7 +114,7 @@ class CudaToolchain:
         check_system_tool("nvcc", path, fingerprint, example="/usr/local/cuda/bin/nvcc")
         return cls(
             id="system-nvcc",
-            identity=f"{path} {fingerprint}, nvidia-cutlass {CUTLASS_VERSION}",
+            identity=f"{path} {fingerprint}, {versions('nvidia-cutlass')}",
             dialect="nvcc",
             driver=(path,),
             trees=_TREES,  # the library still links the wheel's static runtime
@@ -204,9 +199,7 @@ class CudaToolchain:
 
 
 def _wheels() -> str:
-    return (
-        f"nvidia-cuda-nvcc {NVCC_VERSION}, nvidia-cuda-runtime {CUDA_RUNTIME_VERSION}, nvidia-cutlass {CUTLASS_VERSION}"
-    )
+    return versions("nvidia-cuda-nvcc", "nvidia-cuda-runtime", "nvidia-cutlass")
 
 
 def _system_includes(*folders: str) -> tuple[str, ...]:

@@ -5,10 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from kernelwright.codegen.toolchains.host import ZIG_VERSION, Command, check_system_tool
-
-CLANG_HEADERS_VERSION = "22.1.8"
-CK_TILE_VERSION = "0.1.7.post2.dev18"
+from kernelwright.codegen.toolchains.host import Command, check_system_tool
+from kernelwright.codegen.toolchains.wheels import versions
 
 # Some of CK Tile's headers, rewritten to compile faster (kernelwright.codegen.lean): found before the others.
 LEAN_INCLUDE = "__ck_tile_lean/include"
@@ -97,7 +95,7 @@ class HipToolchain:
         zig = "__zig/ziglang/zig"
         return cls(
             id=id,
-            identity=f"ziglang {ZIG_VERSION}, clang-tidy {CLANG_HEADERS_VERSION}, amd-aiter {CK_TILE_VERSION}",
+            identity=versions("ziglang", "clang-tidy", "amd-aiter"),
             clang=(zig, "clang"),
             lld=(zig, "ld.lld"),
             headers=(
@@ -125,7 +123,7 @@ class HipToolchain:
         check_system_tool("ROCm", path, fingerprint, example="/opt/rocm")
         return cls(
             id="rocm",
-            identity=f"{path} {fingerprint}, amd-aiter {CK_TILE_VERSION}",
+            identity=f"{path} {fingerprint}, {versions('amd-aiter')}",
             clang=(f"{path}/llvm/bin/clang++",),
             lld=(f"{path}/llvm/bin/ld.lld",),
             headers=(f"--rocm-path={path}", "-isystem", CK_TILE_INCLUDE),

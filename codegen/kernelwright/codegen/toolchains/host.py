@@ -7,9 +7,9 @@ from dataclasses import dataclass, replace
 from pathlib import PurePosixPath
 
 from kernelwright.codegen.actions import Action
+from kernelwright.codegen.toolchains.wheels import versions
 from kernelwright.codegen.trees import include_folder
 
-ZIG_VERSION = "0.17.0"
 # The oldest glibc that a library loads on: RHEL 8, Debian 10 and everything newer.
 TARGET = "x86_64-linux-gnu.2.28"
 
@@ -99,7 +99,7 @@ class HostToolchain:
         # The shared one holds what links need of glibc and takes half a second to make.
         return cls(
             id="zig",
-            identity=f"ziglang {ZIG_VERSION} {TARGET}",
+            identity=f"{versions('ziglang')} {TARGET}",
             cc=(zig, "cc", "-target", TARGET),
             cxx=(zig, "c++", "-target", TARGET),
             trees=("zig",),
@@ -153,11 +153,6 @@ class HostToolchain:
         The source must not need a C++ run-time library: no exceptions, type information or iostream.
         """
         return self._compile((*self.cxx, *_CXX), source, output, flags, trees, memory_mb)
-
-    def compile_source(self, source: str, output: str, flags: Sequence[str] = (), trees: Sequence[str] = ()) -> Command:
-        """C or C++, as the name of ``source`` says."""
-        compile = self.compile_c if source.endswith(".c") else self.compile_cxx
-        return compile(source, output, flags, trees)
 
     def link_shared(
         self, objects: Sequence[str], output: str, libraries: Sequence[str] = (), compiler_rt: bool = False

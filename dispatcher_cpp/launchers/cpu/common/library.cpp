@@ -59,7 +59,7 @@ kw_status check_args_size(uint32_t size, size_t needed) {
 
 kw_status check_features(const kw_kernel& kernel, uint32_t features, char* reason, size_t bytes) {
   if ((features & ~this_processor().features) == 0) return KW_OK;
-  return fail(KW_UNSUPPORTED, reason, bytes, "the processor lacks %s, which this kernel needs", kernel.features);
+  return fail(KW_ARCH_MISMATCH, reason, bytes, "the processor lacks %s, which this kernel needs", kernel.features);
 }
 
 kw_status check_workspace(const kw_launch& launch, uint64_t needed) {

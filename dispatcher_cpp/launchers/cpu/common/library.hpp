@@ -5,6 +5,7 @@
 
 #include "kernelwright/abi.h"
 #include "kernelwright/cpu/common/features.hpp"
+#include "launchers/common/descriptor.hpp"
 
 namespace kernelwright::cpu {
 
@@ -15,12 +16,6 @@ KW_HIDDEN kw_status fail(kw_status status, char* reason, size_t bytes, const cha
 // What every launch needs, whatever its arguments say.
 KW_HIDDEN kw_status check_launch(const kw_kernel* kernel, const void* plan, const kw_launch* launch, const void* args);
 KW_HIDDEN kw_status check_workspace(const kw_launch& launch, uint64_t needed);
-
-// What traits of a descriptor points to.
-template <class Held>
-const Held& held_by(const kw_kernel* kernel) {
-  return *static_cast<const Held*>(kernel->traits);
-}
 
 // Is the problem of the operation that the kernel serves, whose name and struct are given? Neither is null.
 KW_HIDDEN kw_status check_op(const kw_kernel& kernel, const kw_problem& problem, const char* op, size_t size,

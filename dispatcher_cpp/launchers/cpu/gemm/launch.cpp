@@ -1,4 +1,5 @@
 // The host side of GEMM kernels: planning, launching, shuffling. Compiled for any x86-64.
+#include "launchers/cpu/common/calls.hpp"
 #include "launchers/cpu/gemm/conditions.hpp"
 
 namespace kernelwright::cpu {
@@ -90,51 +91,36 @@ kw_status shuffle_b(const kw_kernel* kernel, const kw_problem* problem, const vo
   return KW_OK;
 }
 
+struct gemm_operation {
+  using plan = products_plan;
+  static constexpr auto check = &check_gemm_problem;
+
+  static void make(const kw_kernel* kernel, const kw_problem* problem, plan* made) {
+    *made = plan_products(kernel, problem);
+  }
+
+  static kw_status run(const kw_kernel* kernel, const plan& p, const kw_launch& launch, const void* args) {
+    const gemm_kernel& k = held_by<gemm_kernel>(kernel);
+    kw_status status = KW_OK;
+    if (p.grouped != 0) {
+      status = check_group_arguments(p, k, launch, *static_cast<const kw_grouped_gemm_args*>(args));
+    } else {
+      if (p.one.problem.m == 0 || p.one.problem.n == 0) return KW_OK;
+      status = check_arguments(p, launch, *static_cast<const kw_gemm_args*>(args));
+    }
+    if (status == KW_OK) products_job(k, p, launch.workspace, args).run();
+    return status;
+  }
+};
+
 }  // namespace
 }  // namespace kernelwright::cpu
 
-using namespace kernelwright::cpu;
-
-extern "C" {
-
-const kw_gemm_extension kw_cpu_gemm_preshuffle = {
+extern "C" const kw_gemm_extension kw_cpu_gemm_preshuffle = {
     .struct_size = sizeof(kw_gemm_extension),
     .reserved = 0,
-    .shuffle_b_bytes = shuffle_b_bytes,
-    .shuffle_b = shuffle_b,
+    .shuffle_b_bytes = kernelwright::cpu::shuffle_b_bytes,
+    .shuffle_b = kernelwright::cpu::shuffle_b,
 };
 
-kw_status kw_cpu_gemm_supports(const kw_kernel* kernel, const kw_problem* problem, char* reason, size_t bytes) {
-  return check_gemm_problem(kernel, problem, reason, bytes);
-}
-
-kw_status kw_cpu_gemm_workspace_size(const kw_kernel* kernel, const kw_problem* problem, uint64_t* bytes) {
-  const kw_status status = check_gemm_problem(kernel, problem, nullptr, 0);
-  if (status == KW_OK) *bytes = plan_products(kernel, problem).workspace_bytes;
-  return status;
-}
-
-// Later calls of set_num_threads may lower the threads of this plan, not raise them: its workspace is for so many.
-kw_status kw_cpu_gemm_plan(const kw_kernel* kernel, const kw_problem* problem, void* plan) {
-  const kw_status status = check_gemm_problem(kernel, problem, nullptr, 0);
-  if (status == KW_OK) *static_cast<products_plan*>(plan) = plan_products(kernel, problem);
-  return status;
-}
-
-kw_status kw_cpu_gemm_launch(const kw_kernel* kernel, const void* plan, const kw_launch* launch, const void* args) {
-  kw_status status = check_launch(kernel, plan, launch, args);
-  if (status != KW_OK) return status;
-  const launch_scope scope(*launch);
-  const gemm_kernel& k = held_by<gemm_kernel>(kernel);
-  const products_plan& p = *static_cast<const products_plan*>(plan);
-  if (p.grouped != 0) {
-    status = check_group_arguments(p, k, *launch, *static_cast<const kw_grouped_gemm_args*>(args));
-  } else {
-    if (p.one.problem.m == 0 || p.one.problem.n == 0) return KW_OK;
-    status = check_arguments(p, *launch, *static_cast<const kw_gemm_args*>(args));
-  }
-  if (status == KW_OK) products_job(k, p, launch->workspace, args).run();
-  return status;
-}
-
-}  // extern "C"
+KW_CPU_CALLS(gemm, kernelwright::cpu::gemm_operation)

@@ -110,7 +110,7 @@ inline void plan_packed(const gemm_kernel& kernel, uint32_t threads_allowed, gem
 
   plan.short_m = m <= t.tile_m;
   // Few rows have few sums, so that threads get many columns between two meetings.
-  const bool wide = plan.short_m && kernel.near_sums != 0;
+  const bool wide = plan.short_m && multiplies_tiles(kernel);
   const int64_t widest = wide ? larger(t.tile_n, kPartialUnits / round_up(m, mr)) : t.tile_n;
   plan.block_n_count = plan.short_m && !partial ? 1 : divide_up(n, widest);
   plan.block_n = round_up(divide_up(n, plan.block_n_count), nr);
@@ -120,7 +120,7 @@ inline void plan_packed(const gemm_kernel& kernel, uint32_t threads_allowed, gem
   plan.super_m = round_up(m, mr);
   if (partial) {
     const int64_t most = kPartialUnits / plan.block_n / t.tile_m * t.tile_m;
-    const int64_t near = kernel.near_sums != 0 ? t.tile_m * plan.threads : most;
+    const int64_t near = multiplies_tiles(kernel) ? t.tile_m * plan.threads : most;
     plan.super_m = smaller(plan.super_m, larger(t.tile_m, smaller(most, near)));
   }
   plan.super_m_count = divide_up(m, plan.super_m);

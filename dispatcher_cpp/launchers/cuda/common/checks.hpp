@@ -6,18 +6,12 @@
 #include <stdio.h>
 
 #include "kernelwright/cuda/common/runtime.h"
+#include "launchers/common/descriptor.hpp"
 
 namespace kernelwright::cuda::launchers {
 
-// What traits of a descriptor points to, and the problem that its operation takes.
-template <class Held>
-const Held& held_by(const kw_kernel* kernel) {
-  return *static_cast<const Held*>(kernel->traits);
-}
-template <class Problem>
-const Problem& as(const kw_problem* problem) {
-  return *reinterpret_cast<const Problem*>(problem);
-}
+using kernelwright::as;
+using kernelwright::held_by;
 
 // Where the sentence for a caller goes that no kernel serves; text may be null.
 struct reason {

@@ -7,18 +7,12 @@
 
 #include "kernelwright/hip/common/runtime.h"
 #include "kernelwright/rules.h"
+#include "launchers/common/descriptor.hpp"
 
 namespace kernelwright::hip {
 
-// What traits of a descriptor points to, and the problem that its operation takes.
-template <class Held>
-const Held& held_by(const kw_kernel* kernel) {
-  return *static_cast<const Held*>(kernel->traits);
-}
-template <class Problem>
-const Problem& as(const kw_problem* problem) {
-  return *reinterpret_cast<const Problem*>(problem);
-}
+using kernelwright::as;
+using kernelwright::held_by;
 
 // Checks a problem and plans it, or says why not.
 template <class Plan>

@@ -14,7 +14,6 @@ constexpr uint32_t kWgmmaRows = 64;  // of one extent of its matrices; kernels t
 
 double real(int64_t value) { return static_cast<double>(value); }
 double bytes_of(uint32_t dtype) { return kw_dtype_bytes(dtype); }
-constexpr uint32_t kTileDepth = 32;  // values of K in a row of an AMX tile of bf16, the fewest that AMX takes
 
 double at_least_one(double value) { return value > 1 ? value : 1; }
 
@@ -53,7 +52,6 @@ Estimate on_processor(const kw_gemm_problem& p, const kw_gemm_traits& t, const P
                                             1.0 * t.tile_n,
                                             1.0 * t.tile_k,
                                             place.slow_dots && t.dtype_a == KW_BF16 && t.warp_tile_k == 2,
-                                            t.warp_tile_k >= kTileDepth,
                                             t.dtype_a == KW_FP32,
                                             t.stream_k != KW_STREAM_K_NONE,
                                             t.persistent != 0,

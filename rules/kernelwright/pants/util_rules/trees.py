@@ -47,89 +47,59 @@ _ZIG_PARTS = (
     ),
 )
 
-_MANYLINUX_2014 = "manylinux2014_x86_64.manylinux_2_17_x86_64"
+
+def _wheel(distribution: str, tags: str) -> str:
+    return f"{_stem(distribution)}-{tags}.whl"
+
+
+def _stem(distribution: str) -> str:
+    """``amd_aiter-0.1.7``, as wheels and folders in them are called."""
+    versions = {name: version for wheels in generator_data()["wheels"].values() for name, version in wheels.items()}
+    return f"{distribution.replace('-', '_')}-{versions[distribution]}"
+
+
+_ANY = "py3-none-any"
+_MANYLINUX_2014 = "py3-none-manylinux2014_x86_64.manylinux_2_17_x86_64"
+_AITER, _CUTLASS, _FLASHINFER = (_wheel(name, _ANY) for name in ("amd-aiter", "nvidia-cutlass", "flashinfer-python"))
+_CUDA_RUNTIME = _wheel("nvidia-cuda-runtime", _MANYLINUX_2014)
+_ZIG_TAGS = "py3-none-manylinux_2_12_x86_64.manylinux2010_x86_64.musllinux_1_1_x86_64"
+_CLANG_TAGS = "py2.py3-none-manylinux_2_27_x86_64.manylinux_2_28_x86_64"
+_NVVM_TAGS = "py3-none-manylinux2010_x86_64.manylinux_2_12_x86_64"
+_CK_TILE = "aiter_meta/3rdparty/composable_kernel"
+_CUDA = ("nvidia/cu13",)
 
 WHEEL_TREES = {
-    "zig": WheelTree(
-        "zig",
-        (
-            (
-                "ziglang-0.17.0-py3-none-manylinux_2_12_x86_64.manylinux2010_x86_64.musllinux_1_1_x86_64.whl",
-                tuple(f"ziglang/{part}" for part in _ZIG_PARTS),
-            ),
-        ),
-    ),
-    "clang": WheelTree(
-        "clang",
-        (
-            (
-                "clang_tidy-22.1.8-py2.py3-none-manylinux_2_27_x86_64.manylinux_2_28_x86_64.whl",
-                ("clang_tidy/data/lib/clang/22/include",),
-            ),
-        ),
-    ),
-    "ck_tile": WheelTree(
-        "ck_tile",
-        (
-            (
-                "amd_aiter-0.1.7.post2.dev18-py3-none-any.whl",
-                ("aiter_meta/3rdparty/composable_kernel/include/ck_tile",),
-            ),
-        ),
-    ),
+    "zig": WheelTree("zig", ((_wheel("ziglang", _ZIG_TAGS), tuple(f"ziglang/{part}" for part in _ZIG_PARTS)),)),
+    "clang": WheelTree("clang", ((_wheel("clang-tidy", _CLANG_TAGS), ("clang_tidy/data/lib/clang/22/include",)),)),
+    "ck_tile": WheelTree("ck_tile", ((_AITER, (f"{_CK_TILE}/include/ck_tile",)),)),
     "cutlass": WheelTree(
         "cutlass",
-        (
-            (
-                "nvidia_cutlass-4.2.0.0-py3-none-any.whl",
-                tuple(f"cutlass_library/source/{part}" for part in ("include", "tools/util/include")),
-            ),
-        ),
+        ((_CUTLASS, tuple(f"cutlass_library/source/{part}" for part in ("include", "tools/util/include"))),),
     ),
-    "flashinfer": WheelTree(
-        "flashinfer",
-        (
-            (
-                "flashinfer_python-0.7.2.post1-py3-none-any.whl",
-                ("flashinfer/data/include/flashinfer",),
-            ),
-        ),
-    ),
+    "flashinfer": WheelTree("flashinfer", ((_FLASHINFER, ("flashinfer/data/include/flashinfer",)),)),
     "cuda": WheelTree(
         "cuda",
         (
-            (f"nvidia_cuda_nvcc-13.0.88-py3-none-{_MANYLINUX_2014}.whl", ("nvidia/cu13",)),
-            ("nvidia_nvvm-13.0.88-py3-none-manylinux2010_x86_64.manylinux_2_12_x86_64.whl", ("nvidia/cu13",)),
-            (f"nvidia_cuda_crt-13.0.88-py3-none-{_MANYLINUX_2014}.whl", ("nvidia/cu13",)),
-            (f"nvidia_cuda_runtime-13.0.96-py3-none-{_MANYLINUX_2014}.whl", ("nvidia/cu13",)),
-            (f"nvidia_cuda_cccl-13.0.85-py3-none-{_MANYLINUX_2014}.whl", ("nvidia/cu13",)),
+            (_wheel("nvidia-cuda-nvcc", _MANYLINUX_2014), _CUDA),
+            (_wheel("nvidia-nvvm", _NVVM_TAGS), _CUDA),
+            (_wheel("nvidia-cuda-crt", _MANYLINUX_2014), _CUDA),
+            (_CUDA_RUNTIME, _CUDA),
+            (_wheel("nvidia-cuda-cccl", _MANYLINUX_2014), _CUDA),
         ),
     ),
 }
 
-_CUDA_RUNTIME = f"nvidia_cuda_runtime-13.0.96-py3-none-{_MANYLINUX_2014}.whl"
+
+def _license(distribution: str, name: str) -> tuple[str, ...]:
+    return (f"{_stem(distribution)}.dist-info/licenses/{name}",)
+
+
 # Licence texts of code that is compiled into libraries; compilers do not see these trees.
 LICENSE_TREES = {
-    "ck_tile_license": WheelTree(
-        "ck_tile",
-        (("amd_aiter-0.1.7.post2.dev18-py3-none-any.whl", ("aiter_meta/3rdparty/composable_kernel/LICENSE",)),),
-    ),
-    "cutlass_license": WheelTree(
-        "cutlass",
-        (("nvidia_cutlass-4.2.0.0-py3-none-any.whl", ("nvidia_cutlass-4.2.0.0.dist-info/licenses/LICENSE.txt",)),),
-    ),
-    "flashinfer_license": WheelTree(
-        "flashinfer",
-        (
-            (
-                "flashinfer_python-0.7.2.post1-py3-none-any.whl",
-                ("flashinfer_python-0.7.2.post1.dist-info/licenses/LICENSE",),
-            ),
-        ),
-    ),
-    "cuda_license": WheelTree(
-        "cuda", ((_CUDA_RUNTIME, ("nvidia_cuda_runtime-13.0.96.dist-info/licenses/License.txt",)),)
-    ),
+    "ck_tile_license": WheelTree("ck_tile", ((_AITER, (f"{_CK_TILE}/LICENSE",)),)),
+    "cutlass_license": WheelTree("cutlass", ((_CUTLASS, _license("nvidia-cutlass", "LICENSE.txt")),)),
+    "flashinfer_license": WheelTree("flashinfer", ((_FLASHINFER, _license("flashinfer-python", "LICENSE")),)),
+    "cuda_license": WheelTree("cuda", ((_CUDA_RUNTIME, _license("nvidia-cuda-runtime", "License.txt")),)),
 }
 
 SOURCE_TREES: Mapping[str, tuple[str, ...]] = {

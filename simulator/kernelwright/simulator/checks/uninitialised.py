@@ -105,7 +105,7 @@ def _passing_on(instruction: Instruction, found: Effects) -> Around:
 
 
 def _halves(instruction: Instruction) -> tuple[list[int], list[int]] | None:
-    """Of two operations on fp32: what the low and the high result read. None of other instructions.
+    """What the low and the high result of two operations on fp32 read; None for other instructions.
 
     Compilers read a number for both out of one half of a pair whose other half is unset.
     """

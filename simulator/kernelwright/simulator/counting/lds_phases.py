@@ -77,7 +77,7 @@ _RDNA = {
 
 @cache
 def phases(instructions: str, way: str, nbytes: int) -> Phases:
-    """Of accesses that ``read`` or ``write`` so many bytes per lane, on an instruction set such as ``gfx942``."""
+    """Phases of accesses that ``read`` or ``write`` ``nbytes`` per lane, on an instruction set such as ``gfx942``."""
     key = way, max(_DWORD, nbytes)
     if instructions == "gfx950":
         return _CDNA4[key]

@@ -72,7 +72,7 @@ def _leaves(instruction: Instruction) -> bool:
 
 
 def _dominators(following: Sequence[Sequence[int]]) -> list[int]:
-    """Of each block: those that every way to it from block 0 passes, as bits; 0 for a block that no way leads to."""
+    """Dominators of each block: those that every path from block 0 passes, as bits; 0 for an unreachable block."""
     before: dict[int, list[int]] = {}
     reached = [0]
     for block in reached:

@@ -28,8 +28,8 @@ Places = Callable[[Wave], NDArray[np.int64]]
 
 @dataclass
 class LdsCount:
-    """Of one static LDS instruction: ``clocks`` of the compute unit's LDS in all its executions, and those of them that
-    bank conflicts add (rocprof: ``SQ_LDS_BANK_CONFLICT``). ``assumed``: its phases are not measured."""
+    """One static LDS instruction: ``clocks`` of the compute unit's LDS in all its executions, and those that bank
+    conflicts add (rocprof: ``SQ_LDS_BANK_CONFLICT``). ``assumed``: its phases are not measured."""
 
     clocks: int = 0
     conflicts: int = 0

@@ -47,5 +47,5 @@ def test_what_is_posed_has_a_family() -> None:
     known = {network.family for network in networks()}
     assert len(known) > 8
     for key in ("conv-tuning-forward-2d-bf16", "conv-tuning-backward_weight-3d-bf16", "conv-validation-bf16"):
-        assert {LEARNING.family(posed) for posed in problems(CONVOLUTION, key)} <= known
+        assert {LEARNING.family(problem) for problem in problems(CONVOLUTION, key)} <= known
     assert LEARNING.family(CONVOLUTION.read(STEM)) not in known

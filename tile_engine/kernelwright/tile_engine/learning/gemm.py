@@ -47,5 +47,5 @@ class GemmLearning:
 
 @functools.cache
 def _families() -> dict[tuple[int, ...], str]:
-    posed = itertools.chain(tall_problems(), *map(few_rows_problems, PARTS), *map(layer_problems, PARTS))
-    return {(one.m, one.n, one.k): one.family for one in posed}
+    problems = itertools.chain(tall_problems(), *map(few_rows_problems, PARTS), *map(layer_problems, PARTS))
+    return {(one.m, one.n, one.k): one.family for one in problems}

@@ -44,8 +44,8 @@ def test_the_prior_is_the_predicted_time(tile: str, cluster: list[int]) -> None:
         spec = gemm_spec(parse_kernel({**raw, "split_k": split}, arch))
         for m, n, k in PROBLEMS:
             for slices in (1, 3, 8)[: 3 if split else 1]:
-                posed = GemmProblem(m, n, k, "bf16")
-                expected = estimate(spec, posed, arch, slices, 132).total_us
+                problem = GemmProblem(m, n, k, "bf16")
+                expected = estimate(spec, problem, arch, slices, 132).total_us
                 record = {"m": m, "n": n, "k": k, "batch": 1}
                 given = {**GemmLearning().inputs(record, spec.model_dump(mode="json"), slices), "units": 132.0}
                 values = dict(zip(SCHEMA.features, SCHEMA.values(given), strict=True))

@@ -30,8 +30,8 @@ def test_three_hundred_problems_are_held_out() -> None:
     keys = [key for key in KEYS if key.startswith("attention-held-out") and key.endswith("bf16")]
     assert sum(len(problems(ATTENTION, key)) for key in keys) >= 300
     frozen = {tuple(one.items()) for one in problems(ATTENTION, "attention-validation-bf16")}
-    posed = {tuple(one.items()) for key in keys if not key.endswith("append-bf16") for one in problems(ATTENTION, key)}
-    assert posed <= frozen and len(frozen) > 600
+    asked = {tuple(one.items()) for key in keys if not key.endswith("append-bf16") for one in problems(ATTENTION, key)}
+    assert asked <= frozen and len(frozen) > 600
 
 
 def test_no_held_out_layer_is_a_tuning_layer() -> None:

@@ -45,11 +45,11 @@ def conv_problems(part: str, dims: int) -> tuple[LayerProblem, ...]:
     """
     if part not in PARTS:
         raise ValueError(f"no part of the networks is called {part!r}; allowed: {', '.join(PARTS)}")
-    posed = list(_problems(part, dims))
+    problems = list(_problems(part, dims))
     if part == HELD_OUT:
         tuned = {one.layer for one in _problems(TUNING, dims)}
-        posed = [one for one in posed if one.layer not in tuned]
-    found = {(one.layer, one.images): one for one in reversed(posed)}
+        problems = [one for one in problems if one.layer not in tuned]
+    found = {(one.layer, one.images): one for one in reversed(problems)}
     return tuple(reversed(found.values()))
 
 
@@ -75,9 +75,9 @@ def layer_of(record: Record) -> tuple[int, ...]:
 
 def conv_families() -> dict[tuple[int, ...], str]:
     """The family of the first network that has a layer, by :func:`layer_of`."""
-    posed = [one for part in PARTS for dims in (2, 3) for one in conv_problems(part, dims)]
+    problems = [one for part in PARTS for dims in (2, 3) for one in conv_problems(part, dims)]
     fixed = {"di": 1, "z": 1}
-    return {layer_of({**fixed, **_record(one, "forward", "fp32")}): one.family for one in reversed(posed)}
+    return {layer_of({**fixed, **_record(one, "forward", "fp32")}): one.family for one in reversed(problems)}
 
 
 def _records(named: str) -> list[Record]:
@@ -88,9 +88,9 @@ def _records(named: str) -> list[Record]:
         return [{**fields, "dtype": _EDGES[named]} for fields in conv_edges()]
     found: list[Record] = []
     for dims, most in _VALIDATION.items():
-        posed = conv_problems(HELD_OUT, dims)
-        step = max(1, len(posed) // most)
-        chosen = posed[::step][:most]
+        problems = conv_problems(HELD_OUT, dims)
+        step = max(1, len(problems) // most)
+        chosen = problems[::step][:most]
         found += [
             _record(one, DIRECTIONS[place % len(DIRECTIONS)], _VALIDATIONS[named]) for place, one in enumerate(chosen)
         ]

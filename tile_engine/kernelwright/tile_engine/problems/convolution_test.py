@@ -30,9 +30,9 @@ def test_no_held_out_layer_is_a_tuning_layer(dims: int) -> None:
     tuning, held_out = ({one.layer for one in conv_problems(part, dims)} for part in PARTS)
     assert not tuning & held_out
     for part in PARTS:
-        posed = conv_problems(part, dims)
-        assert len({(one.layer, one.images) for one in posed}) == len(posed)
-        assert {one.images for one in posed} <= {count for kind in BATCHES for count in kind}
+        problems = conv_problems(part, dims)
+        assert len({(one.layer, one.images) for one in problems}) == len(problems)
+        assert {one.images for one in problems} <= {count for kind in BATCHES for count in kind}
 
 
 def test_validation_holds_every_direction_in_both_numbers_of_dimensions() -> None:

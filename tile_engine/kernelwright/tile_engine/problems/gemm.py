@@ -53,11 +53,11 @@ def layer_problems(part: str) -> tuple[LayerProblem, ...]:
     """
     if part not in PARTS:
         raise ValueError(f"no part of the models is called {part!r}; allowed: {', '.join(PARTS)}")
-    posed = list(_problems(part))
+    problems = list(_problems(part))
     if part == HELD_OUT:
         tuned = _TUNED_BEFORE | {(problem.n, problem.k) for problem in _problems(TUNING)}
-        posed = [problem for problem in posed if (problem.n, problem.k) not in tuned]
-    found = {(p.m, p.n, p.k, p.epilogue): p for p in reversed(posed)}
+        problems = [problem for problem in problems if (problem.n, problem.k) not in tuned]
+    found = {(p.m, p.n, p.k, p.epilogue): p for p in reversed(problems)}
     return tuple(reversed(found.values()))
 
 
@@ -66,10 +66,10 @@ def tall_problems() -> tuple[LayerProblem, ...]:
 
     They stand beside those of ``layer_problems``, of which they are none.
     """
-    posed = layer_problems(TUNING)
-    known = {(one.m, one.n, one.k) for one in posed}
+    problems = layer_problems(TUNING)
+    known = {(one.m, one.n, one.k) for one in problems}
     found: dict[tuple[int, int, int], LayerProblem] = {}
-    for one in posed:
+    for one in problems:
         for m in (rows for kind in ROWS[1:-1] for rows in kind):
             if one.k >= 2 * one.n and (m, one.n, one.k) not in known:
                 found.setdefault((m, one.n, one.k), replace(one, m=m))
@@ -81,11 +81,11 @@ def few_rows_problems(part: str) -> tuple[LayerProblem, ...]:
 
     They stand beside those of ``layer_problems``, of which they are none.
     """
-    posed = layer_problems(part)
-    known = {(one.m, one.n, one.k) for one in posed}
+    problems = layer_problems(part)
+    known = {(one.m, one.n, one.k) for one in problems}
     found: dict[tuple[int, int, int], LayerProblem] = {}
     for m in (rows for kind in ROWS[:_LAST_TOKENS] for rows in kind):
-        for one in posed:
+        for one in problems:
             if (m, one.n, one.k) not in known:
                 found.setdefault((m, one.n, one.k), replace(one, m=m))
     return tuple(found.values())

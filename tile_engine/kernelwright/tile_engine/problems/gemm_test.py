@@ -31,18 +31,18 @@ def test_tall_layers_are_tuned_on_with_other_numbers_of_rows() -> None:
     tall = tall_problems()
     assert len({(one.m, one.n, one.k) for one in tall}) == len(tall) > 200
     assert all(one.k >= 2 * one.n and 16 <= one.m <= 1100 for one in tall)
-    posed = {part: {(one.m, one.n, one.k) for one in PROBLEMS[part]} for part in PARTS}
-    assert not posed[TUNING] & {(one.m, one.n, one.k) for one in tall}
-    assert not {(n, k) for _, n, k in posed[HELD_OUT]} & {(one.n, one.k) for one in tall}
+    problems = {part: {(one.m, one.n, one.k) for one in PROBLEMS[part]} for part in PARTS}
+    assert not problems[TUNING] & {(one.m, one.n, one.k) for one in tall}
+    assert not {(n, k) for _, n, k in problems[HELD_OUT]} & {(one.n, one.k) for one in tall}
 
 
 @pytest.mark.parametrize("part", PARTS)
 def test_few_rows_are_other_problems_of_the_same_layers(part: str) -> None:
     few = {(one.m, one.n, one.k) for one in few_rows_problems(part)}
-    posed = {(one.m, one.n, one.k) for one in PROBLEMS[part]}
+    problems = {(one.m, one.n, one.k) for one in PROBLEMS[part]}
     assert len(few) == len(few_rows_problems(part)) > 800
-    assert not few & posed
-    assert {(n, k) for _, n, k in few} == {(n, k) for _, n, k in posed}
+    assert not few & problems
+    assert {(n, k) for _, n, k in few} == {(n, k) for _, n, k in problems}
     assert {m for m, _, _ in few} == {m for rows in ROWS[:3] for m in rows}
 
 

@@ -192,9 +192,9 @@ def broken(old: Sequence[Timed], rows: Iterable[Cells]) -> list[Cells]:
 
 def require_same_problems(old: Iterable[Cells], new: Iterable[Cells], columns: Sequence[str]) -> None:
     """ValueError where a number means another problem in the other table; ``columns`` are those of a problem."""
-    posed = {row["problem_idx"]: [row[column] for column in columns] for row in old}
+    known = {row["problem_idx"]: [row[column] for column in columns] for row in old}
     for row in new:
-        if posed.get(row["problem_idx"], own := [row[column] for column in columns]) != own:
+        if known.get(row["problem_idx"], own := [row[column] for column in columns]) != own:
             raise ValueError(
                 f"problem {row['problem_idx']} is another one in the earlier table; compare tables of one problem set"
             )

@@ -125,8 +125,8 @@ def measured_before(path: Path, records: Sequence[Record], device: str) -> set[t
     found = set()
     for row in read_rows(path):
         index = int(row["problem_idx"])
-        posed = records[index] if index < len(records) else {}
-        if any(str(value) != row[name] for name, value in posed.items()) or not posed:
+        problem = records[index] if index < len(records) else {}
+        if any(str(value) != row[name] for name, value in problem.items()) or not problem:
             raise ValueError(f"{path} holds other problems (number {index} differs); write to another file")
         if row.get("device", "") == device:
             found.add((index, row["identity"]))

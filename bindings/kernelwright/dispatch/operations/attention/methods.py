@@ -17,6 +17,7 @@ from kernelwright.dispatch.operations.attention.arguments import (
 )
 from kernelwright.dispatch.operations.attention.calls import AttentionCalls
 from kernelwright.dispatch.operations.attention.from_arrays import AppendOptions, AttentionOptions
+from kernelwright.problems.literals import AttentionLayout, Mask
 
 
 class AttentionMethods(Methods):
@@ -36,7 +37,7 @@ class AttentionMethods(Methods):
         out: Any = None,
         *,
         lse: Any = False,
-        mask: str = "none",
+        mask: Mask = "none",
         window: Window = None,
         scale: float | None = None,
         bias: Any = None,
@@ -59,7 +60,7 @@ class AttentionMethods(Methods):
         scale_o: Any = None,
         dtype: str = "",
         num_splits: int = 0,
-        layout: str = "bshd",
+        layout: AttentionLayout = "bshd",
         stream: int | None = None,
         own_workspace: bool = False,
     ) -> Any:
@@ -126,7 +127,7 @@ class AttentionMethods(Methods):
         dk: Any = None,
         dv: Any = None,
         dbias: Any = False,
-        mask: str = "none",
+        mask: Mask = "none",
         window: Window = None,
         scale: float | None = None,
         bias: Any = None,
@@ -141,7 +142,7 @@ class AttentionMethods(Methods):
         max_seqlen_k: int | None = None,
         seqlens_k: Any = None,
         deterministic: bool = False,
-        layout: str = "bshd",
+        layout: AttentionLayout = "bshd",
         stream: int | None = None,
         own_workspace: bool = False,
     ) -> tuple[Any, ...]:
@@ -191,8 +192,8 @@ class AttentionMethods(Methods):
         scale_o: Any = None,
         dtype: str = "",
         num_splits: int = 0,
-        layout: str = "bshd",
-        cache_layout: str | None = None,
+        layout: AttentionLayout = "bshd",
+        cache_layout: AttentionLayout | None = None,
         stream: int | None = None,
         own_workspace: bool = False,
     ) -> Any:
@@ -244,7 +245,7 @@ class AttentionMethods(Methods):
         last_page_lengths: Any = None,
         max_seqlen_k: int | None = None,
         lse: Any = False,
-        mask: str = "bottom_right",
+        mask: Mask = "bottom_right",
         window: Window = None,
         scale: float | None = None,
         alibi_slopes: Any = None,
@@ -254,8 +255,8 @@ class AttentionMethods(Methods):
         qscale: str = "per_tensor",
         scale_o: Any = None,
         dtype: str = "",
-        layout: str = "bshd",
-        cache_layout: str | None = None,
+        layout: AttentionLayout = "bshd",
+        cache_layout: AttentionLayout | None = None,
         stream: int | None = None,
         own_workspace: bool = False,
     ) -> Any:
@@ -297,8 +298,8 @@ class AttentionMethods(Methods):
         sin: Any = None,
         interleaved: bool = False,
         page_table: Any = None,
-        layout: str = "bshd",
-        cache_layout: str | None = None,
+        layout: AttentionLayout = "bshd",
+        cache_layout: AttentionLayout | None = None,
         stream: int | None = None,
         own_workspace: bool = False,
     ) -> Any:

@@ -7,7 +7,7 @@ from typing import Any
 
 from kernelwright.dispatch.core.native_dispatcher import Methods
 from kernelwright.dispatch.operations.convolution.calls import ConvCalls, ConvOptions, Padding
-from kernelwright.problems.literals import Activation
+from kernelwright.problems.literals import Activation, ConvLayout
 
 
 class ConvMethods(Methods):
@@ -34,7 +34,7 @@ class ConvMethods(Methods):
         activation: Activation = "none",
         alpha: float = 1.0,
         beta: float = 0.0,
-        layout: str | None = None,
+        layout: ConvLayout | None = None,
         stream: int | None = None,
     ) -> Any:
         """activation(alpha * convolution of x by w + beta * out + bias + residual), without a copy of any operand.
@@ -74,7 +74,7 @@ class ConvMethods(Methods):
         groups: int = 1,
         alpha: float = 1.0,
         beta: float = 0.0,
-        layout: str | None = None,
+        layout: ConvLayout | None = None,
         stream: int | None = None,
     ) -> Any:
         """The gradient of the input: alpha * (dy, w) + beta * out. Every point is written.
@@ -104,7 +104,7 @@ class ConvMethods(Methods):
         split_k: int = 0,
         alpha: float = 1.0,
         beta: float = 0.0,
-        layout: str | None = None,
+        layout: ConvLayout | None = None,
         stream: int | None = None,
     ) -> Any:
         """The gradient of the weights: alpha * (x, dy) + beta * out.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from functools import partial
-from typing import Any
+from typing import Any, Unpack
 
 from numpy import ndarray
 
@@ -13,13 +13,14 @@ from kernelwright.dispatch.arrays.guards import metadata_key
 from kernelwright.dispatch.arrays.streams import launch_stream
 from kernelwright.dispatch.arrays.view import is_torch
 from kernelwright.dispatch.core.cache import Cache
-from kernelwright.dispatch.core.errors import ArrayError, NoKernelError, ProblemError
+from kernelwright.dispatch.core.errors import ArrayError, NoKernelError
 from kernelwright.dispatch.core.native_dispatcher import NativeDispatcher
 from kernelwright.dispatch.core.plan import Checked
-from kernelwright.dispatch.operations.gemm.from_arrays import GemmOperands, read_operands
+from kernelwright.dispatch.operations.gemm.from_arrays import GemmOperands, d_tensors, read_operands, read_options
 from kernelwright.dispatch.operations.gemm.operand import ShuffledB, allocator, operand
 from kernelwright.dispatch.operations.gemm.plan import Plan
 from kernelwright.dispatch.operations.gemm.shuffle import shuffle
+from kernelwright.problems.gemm.options import GemmOptions
 from kernelwright.problems.gemm.problem import Epilogue, GemmProblem
 from kernelwright.problems.scalars import integer, real
 
@@ -40,14 +41,14 @@ class GemmCalls:
         self.by_shapes: Cache[tuple[object, ...], Known] = core.new_cache()
 
     def gemm(
-        self, a: Any, b: Any, c: Any, out: Any, ds: Sequence[Any], d_op: str, activation: str, alpha: float,
+        self, a: Any, b: Any, c: Any, out: Any, ds: Sequence[Any], bias: Any, d_op: str, activation: str, alpha: float,
         beta: float, layout: str | None, split_k: int, stream: int | None,
     ) -> Any:  # fmt: skip
         """See :meth:`Dispatcher.gemm`."""
         if type(alpha) is not float or type(beta) is not float:
             alpha, beta = real("alpha", alpha), real("beta", beta)
-        if type(ds) is not tuple:
-            ds = _listed(ds)
+        if type(ds) is not tuple or bias is not None:
+            ds = d_tensors(ds, bias, d_op)
         if type(split_k) is not int:  # True and 1.0 would be found where 1 was
             split_k = integer("split_k", split_k, 0)
         operands = (a, b, c, *ds, out) if ds else (a, b, c, out)
@@ -102,30 +103,21 @@ class GemmCalls:
             operands = (*operands[:-1], result)
         return operands[-1] if plan.relaunch(operands, stream, checked) else None
 
-    def plan(
-        self, a: Any, b: Any, c: Any, out: Any, ds: Sequence[Any], d_op: str, activation: str, alpha: float,
-        beta: float, layout: str | None, split_k: int,
-    ) -> Plan:  # fmt: skip
+    def plan(self, a: Any, b: Any, c: Any, out: Any, **options: Unpack[GemmOptions]) -> Plan:
         """See :meth:`Dispatcher.plan_gemm`."""
-        alpha, beta, ds = real("alpha", alpha), real("beta", beta), _listed(ds)
-        given = self._read(a, b, c, out, ds, beta, None)
-        return self._plan_for(given, Epilogue(alpha, beta, d_op, activation), layout, split_k)
+        ds, epilogue, layout, split_k = read_options(**options)
+        return self._plan_for(self._read(a, b, c, out, ds, epilogue.beta, None), epilogue, layout, split_k)
 
-    def problem(
-        self, a: Any, b: Any, c: Any, out: Any, ds: Sequence[Any], d_op: str, activation: str, alpha: float,
-        beta: float, layout: str | None, split_k: int,
-    ) -> GemmProblem:  # fmt: skip
+    def problem(self, a: Any, b: Any, c: Any, out: Any, **options: Unpack[GemmOptions]) -> GemmProblem:
         """What :meth:`gemm` would plan with these arrays: the first reading that is served, else the first."""
-        alpha, beta, ds = real("alpha", alpha), real("beta", beta), _listed(ds)
-        given = self._read(a, b, c, out, ds, beta, None)
-        posed = [
-            GemmProblem(**fields) for fields in given.readings(Epilogue(alpha, beta, d_op, activation), layout, split_k)
-        ]
-        for problem in posed:
+        ds, epilogue, layout, split_k = read_options(**options)
+        given = self._read(a, b, c, out, ds, epilogue.beta, None)
+        problems = [GemmProblem(**fields) for fields in given.readings(epilogue, layout, split_k)]
+        for problem in problems:
             with suppress(NoKernelError):
                 self._core.plan_reading(problem)
                 return problem
-        return posed[0]
+        return problems[0]
 
     def _read(
         self, a: Any, b: Any, c: Any, out: Any, ds: Sequence[Any], beta: float, stream: int | None
@@ -166,13 +158,6 @@ class GemmCalls:
         return shuffle(self._core, view, m, dtype_c, layout, fields)
 
 
-def _listed(ds: Any) -> tuple[Any, ...]:
-    """D tensors as a tuple: an iterator would be empty when it is read again."""
-    if not isinstance(ds, list | tuple):
-        raise ArrayError(f"ds is a {type(ds).__name__}; allowed: a list or tuple of arrays; pass ds=[array]")
-    return tuple(ds)
-
-
 def _copy(target: Any, source: Any) -> None:
     if hasattr(target, "copy_"):  # torch
         target.copy_(source)
@@ -181,10 +166,3 @@ def _copy(target: Any, source: Any) -> None:
             target[...] = source
     else:
         target[...] = source
-
-
-def with_bias(bias: Any, ds: Sequence[Any], d_op: str) -> tuple[Any, ...]:
-    """D tensors with a bias in front of them. ProblemError where D tensors are multiplied."""
-    if d_op != "add":
-        raise ProblemError(f"d_op is {d_op!r}; allowed with a bias, which is added: 'add'")
-    return (bias, *_listed(ds))

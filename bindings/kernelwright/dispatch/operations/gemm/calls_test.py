@@ -19,6 +19,7 @@ from kernelwright.dispatch import (
 )
 from kernelwright.dispatch.operations.gemm.from_arrays import read_operands
 from kernelwright.dispatch.testdata import mocks
+from kernelwright.problems.literals import GemmLayout
 
 
 @pytest.fixture(scope="module")
@@ -68,7 +69,7 @@ def slow_calls(monkeypatch: pytest.MonkeyPatch) -> list[object]:
 
 @pytest.mark.parametrize("sizes", [(1, 1, 1), (5, 7, 3), (33, 1, 17), (1, 40, 5)])
 @pytest.mark.parametrize("layout", ["rcr", "rrr", "crr", "ccr"])
-def test_gemm_is_right_in_every_layout(dispatcher: Dispatcher, layout: str, sizes: tuple[int, int, int]) -> None:
+def test_gemm_is_right_in_every_layout(dispatcher: Dispatcher, layout: GemmLayout, sizes: tuple[int, int, int]) -> None:
     m, n, k = sizes
     a = random(m, k) if layout[0] == "r" else random(k, m).T
     b = random(k, n) if layout[1] == "r" else random(n, k).T

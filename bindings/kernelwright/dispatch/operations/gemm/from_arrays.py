@@ -5,13 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import product
-from typing import Any
+from typing import Any, NamedTuple, Unpack
 
-from kernelwright.dispatch.core.errors import ArrayError
+from kernelwright.dispatch.core.errors import ArrayError, ProblemError
 from kernelwright.dispatch.operations.gemm.aliasing import check_aliasing
 from kernelwright.dispatch.operations.gemm.layouts import batch_stride_of, d_leading, layouts
 from kernelwright.dispatch.operations.gemm.operand import Operand, d_operand, operand
+from kernelwright.problems.gemm.options import GemmOptions
 from kernelwright.problems.gemm.problem import Epilogue
+from kernelwright.problems.scalars import real
 from kernelwright.problems.shared import RESULT
 
 
@@ -148,12 +150,45 @@ def read_operands(
     )
 
 
-def fields_of_arrays(
-    a: Any, b: Any, c: Any, out: Any, ds: Sequence[Any], epilogue: Epilogue, layout: str | None, split_k: int
-) -> dict[str, Any]:
-    """The fields of the problem that arrays pose, in the first of the layouts that fit. Raises ArrayError."""
-    found = read_operands(a, b, c, out, ds, beta=epilogue.beta)
-    return found.readings(epilogue, layout, split_k)[0]
+class Options(NamedTuple):
+    """Checked options of a product. ``ds`` are the D tensors with the bias in front."""
+
+    ds: tuple[Any, ...]
+    epilogue: Epilogue
+    layout: str | None
+    split_k: int
+
+
+def read_options(
+    ds: Sequence[Any] = (),
+    bias: Any = None,
+    d_op: str = "add",
+    activation: str = "none",
+    alpha: float = 1.0,
+    beta: float = 0.0,
+    layout: str | None = None,
+    split_k: int = 0,
+) -> Options:
+    """Check options. ProblemError for factors that are no numbers, ArrayError for ``ds`` that is no list."""
+    epilogue = Epilogue(real("alpha", alpha), real("beta", beta), d_op, activation)
+    return Options(d_tensors(ds, bias, d_op), epilogue, layout, split_k)
+
+
+def d_tensors(ds: Any, bias: Any, d_op: str) -> tuple[Any, ...]:
+    """D tensors as a tuple, a bias in front: an iterator would be empty when it is read again."""
+    if not isinstance(ds, list | tuple):
+        raise ArrayError(f"ds is a {type(ds).__name__}; allowed: a list or tuple of arrays; pass ds=[array]")
+    if bias is None:
+        return tuple(ds)
+    if d_op != "add":
+        raise ProblemError(f"d_op is {d_op!r}; allowed with a bias, which is added: 'add'")
+    return (bias, *ds)
+
+
+def fields_of_arrays(a: Any, b: Any, c: Any, out: Any, **options: Unpack[GemmOptions]) -> dict[str, Any]:
+    """The fields of a product's problem, in the first of the layouts that fit. Raises ArrayError."""
+    ds, epilogue, layout, split_k = read_options(**options)
+    return read_operands(a, b, c, out, ds, beta=epilogue.beta).readings(epilogue, layout, split_k)[0]
 
 
 def _batch(views: dict[str, Operand]) -> int | None:

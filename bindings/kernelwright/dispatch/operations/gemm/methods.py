@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Unpack, overload
 
+from kernelwright.dispatch.core.explanation import Explanation
 from kernelwright.dispatch.core.native_dispatcher import Methods
-from kernelwright.dispatch.operations.gemm.calls import GemmCalls, with_bias
+from kernelwright.dispatch.core.operation import Problem
+from kernelwright.dispatch.operations.gemm.calls import GemmCalls
 from kernelwright.dispatch.operations.gemm.grouped_calls import GroupedGemmCalls
 from kernelwright.dispatch.operations.gemm.operand import ShuffledB
 from kernelwright.dispatch.operations.gemm.plan import GroupedPlan, Plan
 from kernelwright.problems.gemm.grouped_problem import GroupedGemmProblem
+from kernelwright.problems.gemm.options import GemmOptions
 from kernelwright.problems.gemm.problem import GemmProblem
-from kernelwright.problems.literals import Activation, DOp
+from kernelwright.problems.literals import Activation, DOp, GemmLayout
 
 
 class GemmMethods(Methods):
@@ -39,7 +42,7 @@ class GemmMethods(Methods):
         activation: Activation = "none",
         alpha: float = 1.0,
         beta: float = 0.0,
-        layout: str | None = None,
+        layout: GemmLayout | None = None,
         split_k: int = 0,
         stream: int | None = None,
     ) -> Any:
@@ -74,59 +77,44 @@ class GemmMethods(Methods):
         :raises NoKernelError: if no kernel serves the problem.
         :raises LaunchError: if the kernel or its runtime fails.
         """
-        if bias is not None:
-            ds = with_bias(bias, ds, d_op)
-        return self._gemm.gemm(a, b, c, out, ds, d_op, activation, alpha, beta, layout, split_k, stream)
+        return self._gemm.gemm(
+            a, b, c, out, ds, bias, d_op, activation, alpha, beta, layout, split_k, stream
+        )  # fmt: skip
 
-    def plan_gemm(
-        self,
-        a: Any,
-        b: Any,
-        c: Any = None,
-        out: Any = None,
-        *,
-        ds: Sequence[Any] = (),
-        bias: Any = None,
-        d_op: DOp = "add",
-        activation: Activation = "none",
-        alpha: float = 1.0,
-        beta: float = 0.0,
-        layout: str | None = None,
-        split_k: int = 0,
-    ) -> Plan:
+    def plan_gemm(self, a: Any, b: Any, c: Any = None, out: Any = None, **options: Unpack[GemmOptions]) -> Plan:
         """The plan that :meth:`gemm` launches with these arrays; nothing is launched or copied.
 
         Where a matrix of one row or column may be read in several layouts, it is the first that some kernel serves.
         Parameters and errors are those of :meth:`gemm`. ``plan_gemm(a, b, out=d).bind(a, b, out=d)()`` owns its
         workspace, which a CUDA graph needs.
         """
-        if bias is not None:
-            ds = with_bias(bias, ds, d_op)
-        return self._gemm.plan(a, b, c, out, ds, d_op, activation, alpha, beta, layout, split_k)
+        return self._gemm.plan(a, b, c, out, **options)
 
     def gemm_problem(
-        self,
-        a: Any,
-        b: Any,
-        c: Any = None,
-        out: Any = None,
-        *,
-        ds: Sequence[Any] = (),
-        bias: Any = None,
-        d_op: DOp = "add",
-        activation: Activation = "none",
-        alpha: float = 1.0,
-        beta: float = 0.0,
-        layout: str | None = None,
-        split_k: int = 0,
+        self, a: Any, b: Any, c: Any = None, out: Any = None, **options: Unpack[GemmOptions]
     ) -> GemmProblem:
         """The problem that :meth:`gemm` plans with these arrays; the first of several readings where none is served.
 
         Parameters and errors are those of :meth:`gemm`.
         """
-        if bias is not None:
-            ds = with_bias(bias, ds, d_op)
-        return self._gemm.problem(a, b, c, out, ds, d_op, activation, alpha, beta, layout, split_k)
+        return self._gemm.problem(a, b, c, out, **options)
+
+    @overload
+    def explain(self, problem: Problem, /) -> Explanation: ...
+    @overload
+    def explain(
+        self, a: Any, b: Any, c: Any = None, out: Any = None, /, **options: Unpack[GemmOptions]
+    ) -> Explanation: ...
+    def explain(self, problem: Any, *arrays: Any, **options: Unpack[GemmOptions]) -> Explanation:
+        """Every kernel with its score, or with the reason why it cannot be used. Never raises NoKernelError.
+
+        Given arrays instead of a problem, it explains what :meth:`gemm` does with them and the same options.
+        """
+        if arrays:
+            problem = self.gemm_problem(problem, *arrays, **options)
+        elif options:
+            raise TypeError(f"explain got a problem and {', '.join(options)}; allowed: beside arrays a and b")
+        return super().explain(problem)
 
     def grouped_gemm(
         self,
@@ -137,7 +125,7 @@ class GemmMethods(Methods):
         *,
         alpha: float = 1.0,
         beta: float = 0.0,
-        layout: str | None = None,
+        layout: GemmLayout | None = None,
         stream: int | None = None,
     ) -> list[Any]:
         """alpha * a[i] @ b[i] + beta * cs[i] for every i in one launch.
@@ -157,7 +145,7 @@ class GemmMethods(Methods):
         return self._grouped_gemm.grouped_gemm(a, b, outs, cs, alpha, beta, layout, stream)
 
     def shuffle_b(
-        self, b: Any, *, m: int = 1024, dtype_c: str = "", layout: str | None = None, **fields: Any
+        self, b: Any, *, m: int = 1024, dtype_c: str = "", layout: GemmLayout | None = None, **fields: Any
     ) -> ShuffledB:
         """B (k, n) in the order of the best kernel that reads an order of its own, for :meth:`gemm` and plans.
 

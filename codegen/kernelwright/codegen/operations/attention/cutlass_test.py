@@ -108,8 +108,8 @@ def test_both_types_have_the_same_kernels() -> None:
             {one.model_copy(update={"dtype": "bf16"}) for one in specs if one.dtype == dtype}
             for dtype in ("fp16", "bf16")
         ]
-        lacking = found[1] - found[0]
-        assert found[0] <= found[1] and all(one.deterministic and name == "coverage" for one in lacking)
+        missing = found[1] - found[0]
+        assert found[0] <= found[1] and all(one.deterministic and name == "coverage" for one in missing)
 
 
 def test_caches_are_read_with_or_without_what_a_kernel_adds() -> None:

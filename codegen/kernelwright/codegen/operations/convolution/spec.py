@@ -9,8 +9,8 @@ from typing import ClassVar, Literal
 from pydantic import Field, StrictBool
 
 from kernelwright.codegen.dtypes import DType
-from kernelwright.codegen.fields import MAX_EXTENT, Activation, Extent, Padding, StreamK
-from kernelwright.codegen.kernel import OMITTED_AT_DEFAULT, Frozen, Kernel, Spec
+from kernelwright.codegen.fields import MAX_EXTENT, Activation, Extent, Padding, StreamK, omitted
+from kernelwright.codegen.kernel import Frozen, Kernel, Spec
 from kernelwright.problems.convolution.description import DIMS, ConvLayout, ConvOp, Specialization
 
 
@@ -128,106 +128,44 @@ class GroupedConvSpec(Spec):
     specialization: Specialization = Field(
         default=Specialization.DEFAULT, description="The problems that the kernel serves."
     )
-    pad: Padding = Field(
-        default=Padding(),
-        json_schema_extra=OMITTED_AT_DEFAULT,
-        description="Whether M, N and K of the implicit GEMM may be other than multiples of the tile.",
+    pad: Padding = omitted(
+        Padding(), "Whether M, N and K of the implicit GEMM may be other than multiples of the tile."
     )
-    num_groups_to_merge: int = Field(
-        default=1,
-        gt=0,
-        le=MAX_EXTENT,
-        strict=True,
-        json_schema_extra=OMITTED_AT_DEFAULT,
-        description="Number of groups that one implicit GEMM computes.",
+    num_groups_to_merge: int = omitted(1, "Number of groups that one implicit GEMM computes.", gt=0, le=MAX_EXTENT)
+    num_wave_groups: int = omitted(1, "Number of wave groups that share the work of a tile.", gt=0, le=MAX_EXTENT)
+    double_smem_buffer: StrictBool = omitted(False, "Whether a workgroup keeps two stages of A and B in LDS.")
+    split_image: StrictBool = omitted(False, "Whether images larger than 2 GiB are computed in pieces.")
+    two_stage: StrictBool = omitted(
+        False, "Whether slices of K are summed in fp32 in the workspace, and converted by a second kernel."
     )
-    num_wave_groups: int = Field(
-        default=1,
-        gt=0,
-        le=MAX_EXTENT,
-        strict=True,
-        json_schema_extra=OMITTED_AT_DEFAULT,
-        description="Number of wave groups that share the work of a tile.",
-    )
-    double_smem_buffer: StrictBool = Field(
-        default=False,
-        json_schema_extra=OMITTED_AT_DEFAULT,
-        description="Whether a workgroup keeps two stages of A and B in LDS.",
-    )
-    split_image: StrictBool = Field(
-        default=False,
-        json_schema_extra=OMITTED_AT_DEFAULT,
-        description="Whether images larger than 2 GiB are computed in pieces.",
-    )
-    two_stage: StrictBool = Field(
-        default=False,
-        json_schema_extra=OMITTED_AT_DEFAULT,
-        description="Whether slices of K are summed in fp32 in the workspace, and converted by a second kernel.",
-    )
-    explicit_gemm: StrictBool = Field(
-        default=False,
-        json_schema_extra=OMITTED_AT_DEFAULT,
-        description="Whether operands are addressed as matrices: for filters of one point without stride and padding,"
+    explicit_gemm: StrictBool = omitted(
+        False,
+        "Whether operands are addressed as matrices: for filters of one point without stride and padding,"
         " and images whose points lie equally far apart.",
     )
-    stream_k: StreamK = Field(
-        default=StreamK.NONE,
-        json_schema_extra=OMITTED_AT_DEFAULT,
-        description="Whether workgroups share the K steps of all tiles evenly, and how partial sums are added.",
+    stream_k: StreamK = omitted(
+        StreamK.NONE, "Whether workgroups share the K steps of all tiles evenly, and how partial sums are added."
     )
-    stream_k_persistent: StrictBool = Field(
-        default=False,
-        json_schema_extra=OMITTED_AT_DEFAULT,
-        description="Whether stream-K's workgroups compute whole tiles first and share the last steps only.",
+    stream_k_persistent: StrictBool = omitted(
+        False, "Whether stream-K's workgroups compute whole tiles first and share the last steps only."
     )
-    bias: StrictBool = Field(
-        default=False,
-        json_schema_extra=OMITTED_AT_DEFAULT,
-        description="Whether the epilogue adds one number per output channel (forward).",
+    bias: StrictBool = omitted(False, "Whether the epilogue adds one number per output channel (forward).")
+    residual: StrictBool = omitted(
+        False, "Whether the epilogue adds a tensor of the output's shape, after the bias (forward)."
     )
-    residual: StrictBool = Field(
-        default=False,
-        json_schema_extra=OMITTED_AT_DEFAULT,
-        description="Whether the epilogue adds a tensor of the output's shape, after the bias (forward).",
+    activation: Activation = omitted(
+        Activation.NONE, "The last step of the epilogue (forward). `any`: the kernel serves every epilogue."
     )
-    activation: Activation = Field(
-        default=Activation.NONE,
-        json_schema_extra=OMITTED_AT_DEFAULT,
-        description="The last step of the epilogue (forward). `any`: the kernel serves every epilogue.",
+    image_tile: Plane = omitted(
+        _NO_PLANE, "Depthwise on GPUs: outputs of an image that one workgroup computes along H and W."
     )
-    image_tile: Plane = Field(
-        default=_NO_PLANE,
-        json_schema_extra=OMITTED_AT_DEFAULT,
-        description="Depthwise on GPUs: outputs of an image that one workgroup computes along H and W.",
+    filter: Plane = omitted(_NO_PLANE, "Depthwise: extents of the filter that the kernel is built for; 0 for any.")
+    stride: Plane = omitted(_NO_PLANE, "Depthwise: strides that the kernel is built for; 0 for any.")
+    padding: Plane = omitted(
+        _NO_PLANE, "Depthwise: padding on both sides that a kernel with a fixed filter is built for."
     )
-    filter: Plane = Field(
-        default=_NO_PLANE,
-        json_schema_extra=OMITTED_AT_DEFAULT,
-        description="Depthwise: extents of the filter that the kernel is built for; 0 for any.",
-    )
-    stride: Plane = Field(
-        default=_NO_PLANE,
-        json_schema_extra=OMITTED_AT_DEFAULT,
-        description="Depthwise: strides that the kernel is built for; 0 for any.",
-    )
-    padding: Plane = Field(
-        default=_NO_PLANE,
-        json_schema_extra=OMITTED_AT_DEFAULT,
-        description="Depthwise: padding on both sides that a kernel with a fixed filter is built for.",
-    )
-    subtile: Plane = Field(
-        default=_NO_PLANE,
-        json_schema_extra=OMITTED_AT_DEFAULT,
-        description="Depthwise on GPUs: outputs of one lane along H and W.",
-    )
-    images: int = Field(
-        default=1,
-        gt=0,
-        le=MAX_EXTENT,
-        strict=True,
-        json_schema_extra=OMITTED_AT_DEFAULT,
-        description="Depthwise on GPUs: images that one workgroup computes.",
-    )
+    subtile: Plane = omitted(_NO_PLANE, "Depthwise on GPUs: outputs of one lane along H and W.")
+    images: int = omitted(1, "Depthwise on GPUs: images that one workgroup computes.", gt=0, le=MAX_EXTENT)
 
     @property
     def spatial_dims(self) -> int:

@@ -9,8 +9,8 @@ from typing import ClassVar, Literal
 from pydantic import Field, StrictBool
 
 from kernelwright.codegen.dtypes import DType, Layout
-from kernelwright.codegen.fields import MAX_EXTENT, Activation, Extent, Padding, StreamK
-from kernelwright.codegen.kernel import OMITTED_AT_DEFAULT, Kernel, Spec
+from kernelwright.codegen.fields import MAX_EXTENT, Activation, Extent, Padding, StreamK, omitted
+from kernelwright.codegen.kernel import Kernel, Spec
 from kernelwright.problems.gemm.description import MAX_D, DOp
 from kernelwright.problems.shared import RESULT
 
@@ -141,44 +141,19 @@ class GemmSpec(Spec):
         strict=True,
         description="Number of workgroups that must fit on a compute unit at once.",
     )
-    split_k: StrictBool = Field(
-        default=False,
-        json_schema_extra=OMITTED_AT_DEFAULT,
-        description="Whether several workgroups can share the K extent of a tile, each summing a slice.",
+    split_k: StrictBool = omitted(
+        False, "Whether several workgroups can share the K extent of a tile, each summing a slice."
     )
-    stream_k: StreamK = Field(
-        default=StreamK.NONE,
-        json_schema_extra=OMITTED_AT_DEFAULT,
-        description="Whether workgroups share the K steps of all tiles evenly, and how partial sums are added.",
+    stream_k: StreamK = omitted(
+        StreamK.NONE, "Whether workgroups share the K steps of all tiles evenly, and how partial sums are added."
     )
-    num_d: int = Field(
-        default=0,
-        ge=0,
-        le=MAX_D_TENSORS,
-        strict=True,
-        json_schema_extra=OMITTED_AT_DEFAULT,
-        description="Number of D tensors that the epilogue combines with the product.",
+    num_d: int = omitted(0, "Number of D tensors that the epilogue combines with the product.", ge=0, le=MAX_D_TENSORS)
+    d_op: DOp = omitted(DOp.ADD, "How the epilogue combines the D tensors with the product.")
+    activation: Activation = omitted(
+        Activation.NONE, "The last step of the epilogue. `any`: the kernel serves every epilogue."
     )
-    d_op: DOp = Field(
-        default=DOp.ADD,
-        json_schema_extra=OMITTED_AT_DEFAULT,
-        description="How the epilogue combines the D tensors with the product.",
-    )
-    activation: Activation = Field(
-        default=Activation.NONE,
-        json_schema_extra=OMITTED_AT_DEFAULT,
-        description="The last step of the epilogue. `any`: the kernel serves every epilogue.",
-    )
-    batched: StrictBool = Field(
-        default=False,
-        json_schema_extra=OMITTED_AT_DEFAULT,
-        description="Whether one launch computes several products of the same shape.",
-    )
-    grouped: StrictBool = Field(
-        default=False,
-        json_schema_extra=OMITTED_AT_DEFAULT,
-        description="Whether one launch computes several products of different shapes.",
-    )
+    batched: StrictBool = omitted(False, "Whether one launch computes several products of the same shape.")
+    grouped: StrictBool = omitted(False, "Whether one launch computes several products of different shapes.")
 
     @property
     def fused(self) -> bool:

@@ -44,8 +44,8 @@ LAYER = {"n": 8, "c": 64, "k": 128, "size": [28, 28], "filter": [3, 3], "pad_lef
 
 def convolutions(arch: str, **fields: Any) -> dict[str, Any]:
     directions = ("forward", "backward_data", "backward_weight")
-    posed = [{"direction": direction, **LAYER, **fields} for direction in directions]
-    listed = [{"op": "convolution", "arch": arch, "problem": one, "count": 2} for one in posed]
+    problems = [{"direction": direction, **LAYER, **fields} for direction in directions]
+    listed = [{"op": "convolution", "arch": arch, "problem": one, "count": 2} for one in problems]
     return {"version": 1, "problems": listed}
 
 

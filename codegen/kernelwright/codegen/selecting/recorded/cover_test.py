@@ -33,9 +33,9 @@ def test_a_gain_that_is_too_small_is_not_worth_a_kernel() -> None:
 
 def test_seconds_of_compiling_are_a_budget_and_a_price() -> None:
     times: Times = {("a",): {0: 1.0, 1: 1.0}, ("b",): {0: 1.01}, ("c",): {1: 1.01}}
-    dear = {"a": 100.0, "b": 1.0, "c": 1.0}
-    assert set(choose(times, [1, 1], dear, Budget(seconds=10))) == {"b", "c"}
-    assert choose(times, [1, 1], dear, Budget(seconds=0.5)) == []
+    costs = {"a": 100.0, "b": 1.0, "c": 1.0}
+    assert set(choose(times, [1, 1], costs, Budget(seconds=10))) == {"b", "c"}
+    assert choose(times, [1, 1], costs, Budget(seconds=0.5)) == []
 
 
 SomeTimes = st.dictionaries(

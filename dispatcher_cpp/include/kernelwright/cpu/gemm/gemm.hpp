@@ -56,7 +56,6 @@ struct gemm {
     k.step_units = kSteps;
     k.pack_b = pack<typename Operation::b_loader, LayoutB == KW_COL_MAJOR, NR>();
     if constexpr (kSteps > 1) {
-      k.near_sums = 1;
       k.pack_a = &pack_rows<a_loader, kAlongK, MR>::panels;
       k.multiply = &tile_multiplier<Operation, Epilogue, MR, NR>::multiply;
       k.enter = &Operation::enter;

@@ -107,7 +107,6 @@ struct gemm_kernel {
   uint32_t input_bytes, output_bytes;  // size of an element of A and B, of C and D
   uint32_t partial_in_output;          // D can hold what is summed so far
   uint32_t step_units;                 // units along K in traits.warp_tile_k values
-  uint32_t near_sums;                  // multiplying is so fast that partial sums must stay in a thread's own cache
   uint32_t grouped;
   pack_function pack_a, pack_b;
   thread_function enter, leave;  // around what a thread multiplies; null where nothing is to be done
@@ -118,6 +117,9 @@ struct gemm_kernel {
   widen_function widen;
   int64_t skinny_depth;  // values of K in four bytes of a widened vector
 };
+
+// Multiplies tiles of AMX, so fast that partial sums must stay in a thread's own cache.
+inline bool multiplies_tiles(const gemm_kernel& kernel) { return kernel.step_units > 1; }
 
 // Units along K of so many values, packed.
 inline int64_t packed_steps(const gemm_kernel& kernel, int64_t depth) {

@@ -14,7 +14,7 @@ from kernelwright.tile_engine.operation import Record
 
 Array = np.ndarray[Any, np.dtype[Any]]
 MOST_REQUESTS = 2**16
-"""Of a record: the length of each is listed."""
+"""Most requests of a record: the length of each is listed."""
 
 
 @dataclass(frozen=True)

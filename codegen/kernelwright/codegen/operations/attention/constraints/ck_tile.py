@@ -13,7 +13,7 @@ from kernelwright.codegen.backends.ck_tile_waves import most_waves_per_simd
 from kernelwright.codegen.dtypes import ELEMENT_BYTES
 from kernelwright.codegen.operations.attention.arch_section import attention_section
 from kernelwright.codegen.operations.attention.constraints.lds import lds_bytes, vector_elements
-from kernelwright.codegen.operations.attention.constraints.report import rules, wrong
+from kernelwright.codegen.operations.attention.constraints.report import wrong
 from kernelwright.codegen.operations.attention.constraints.tiles import TILED, stages, tile_text
 from kernelwright.codegen.operations.attention.kinds import (
     Bias,
@@ -25,7 +25,7 @@ from kernelwright.codegen.operations.attention.kinds import (
     QScale,
 )
 from kernelwright.codegen.operations.attention.spec import AttentionSpec
-from kernelwright.codegen.violations import Violation
+from kernelwright.codegen.violations import Violation, rules
 
 _ROWS = (64, 128, 192, 256)
 _PLAIN = (Pipeline.QR, Pipeline.QR_ASYNC, Pipeline.QS)

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from kernelwright.arch import Arch
 from kernelwright.codegen.operations.attention.arch_section import attention_section, hdim_distance
 from kernelwright.codegen.operations.attention.constraints import families, tiles
-from kernelwright.codegen.operations.attention.constraints.report import one_of, rules, wrong
+from kernelwright.codegen.operations.attention.constraints.report import one_of, wrong
 from kernelwright.codegen.operations.attention.kinds import (
     Bias,
     Family,
@@ -18,7 +18,7 @@ from kernelwright.codegen.operations.attention.kinds import (
     VLayout,
 )
 from kernelwright.codegen.operations.attention.spec import AttentionSpec
-from kernelwright.codegen.violations import Violation
+from kernelwright.codegen.violations import Violation, rules
 
 _TRLOAD = (Pipeline.QR_ASYNC_TRLOAD, Pipeline.QR_ASYNC_TRLOAD_V3)
 _V3 = (Pipeline.V3, Pipeline.QR_ASYNC_TRLOAD_V3)

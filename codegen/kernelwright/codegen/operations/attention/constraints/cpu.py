@@ -6,11 +6,11 @@ from collections.abc import Iterator
 
 from kernelwright.arch import Arch
 from kernelwright.codegen.operations.attention import cpu as symbols
-from kernelwright.codegen.operations.attention.constraints.report import extent_text, rules, wrong
+from kernelwright.codegen.operations.attention.constraints.report import extent_text, wrong
 from kernelwright.codegen.operations.attention.constraints.tiles import stages
 from kernelwright.codegen.operations.attention.kinds import Family, PageLayout, QScale
 from kernelwright.codegen.operations.attention.spec import AttentionSpec
-from kernelwright.codegen.violations import Violation
+from kernelwright.codegen.violations import Violation, rules
 
 _UNIT_BYTES = 4
 _MULTIPLYING = symbols.PART | {Family.BWD_DQ_DK_DV}

@@ -6,11 +6,11 @@ from collections.abc import Iterator
 
 from kernelwright.arch import Arch
 from kernelwright.codegen.operations.attention import cutlass as symbols
-from kernelwright.codegen.operations.attention.constraints.report import one_of, rules, wrong
+from kernelwright.codegen.operations.attention.constraints.report import one_of, wrong
 from kernelwright.codegen.operations.attention.kinds import Bias, Family
 from kernelwright.codegen.operations.attention.rules.cuda import PAGE_PART
 from kernelwright.codegen.operations.attention.spec import AttentionSpec
-from kernelwright.codegen.violations import Violation
+from kernelwright.codegen.violations import Violation, rules
 
 _NOWHERE = ("dropout", "dbias", "store_randval", "skip_min_seqlen_q", "static_quant")
 

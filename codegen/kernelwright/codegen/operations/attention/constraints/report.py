@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
-from kernelwright.arch import Arch
-from kernelwright.codegen.operations.attention.spec import AttentionSpec
-from kernelwright.codegen.violations import Rule, Violation
+from kernelwright.codegen.violations import Violation
 
 
 def wrong(rule: str, field: str, value: object, why: str, allowed: object, nearest: object) -> Iterator[Violation]:
@@ -26,11 +24,3 @@ def one_of(rule: str, field: str, value: object, allowed: Sequence[object], why:
 def extent_text(values: Iterable[int]) -> str:
     """``128x64x32``."""
     return "x".join(map(str, values))
-
-
-def rules(prefix: str, checks: Iterable[Callable[[AttentionSpec, Arch], Iterable[Violation]]]) -> tuple[Rule, ...]:
-    """A rule for each check, called after it; its reason is the check's docstring."""
-    return tuple(
-        Rule(prefix + check.__name__.removeprefix("check_"), " ".join((check.__doc__ or "").split()), check)
-        for check in checks
-    )

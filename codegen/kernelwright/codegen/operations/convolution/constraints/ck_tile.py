@@ -5,7 +5,7 @@ Sources name files of the pinned CK Tile (amd-aiter 0.1.7.post2.dev18) below ``c
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterator
 
 from kernelwright.arch import Arch
 from kernelwright.codegen.fields import StreamK
@@ -20,7 +20,7 @@ from kernelwright.codegen.operations.convolution.spec import (
     Direction,
     GroupedConvSpec,
 )
-from kernelwright.codegen.violations import Rule, Violation
+from kernelwright.codegen.violations import Violation, rules
 
 _MAX_WORKGROUP = 1024
 _TRANSPOSED = {Direction.FORWARD: 0, Direction.BACKWARD_DATA: 1, Direction.BACKWARD_WEIGHT: 2}
@@ -177,13 +177,9 @@ def check_accumulators(spec: GroupedConvSpec, arch: Arch) -> Iterator[Violation]
         yield Violation("ck_tile_conv.accumulators", "tile", text(triple(spec.tile)), why, allowed, "a smaller tile")
 
 
-def _rule(check: Callable[[GroupedConvSpec, Arch], Iterable[Violation]]) -> Rule:
-    return Rule(f"ck_tile_conv.{check.__name__.removeprefix('check_')}", " ".join((check.__doc__ or "").split()), check)
-
-
-RULES: tuple[Rule, ...] = tuple(
-    _rule(check)
-    for check in (
+RULES = rules(
+    "ck_tile_conv.",
+    (
         check_pipeline,
         check_depthwise,
         check_stream_k,
@@ -200,6 +196,6 @@ RULES: tuple[Rule, ...] = tuple(
         check_lds,
         check_interwave_weight,
         check_accumulators,
-    )
+    ),
 )
 """Every rule that CK Tile adds to the common ones."""

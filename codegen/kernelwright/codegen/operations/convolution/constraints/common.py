@@ -10,7 +10,7 @@ from kernelwright.codegen.operations.convolution.arch_section import conv_sectio
 from kernelwright.codegen.operations.convolution.constraints.fields import FIELD_CHECKS
 from kernelwright.codegen.operations.convolution.constraints.report import flags, member, one_of, refused, triple
 from kernelwright.codegen.operations.convolution.spec import GroupedConvSpec
-from kernelwright.codegen.violations import Rule, Violation
+from kernelwright.codegen.violations import Violation, rules
 
 _ONE = (1, 1, 1)
 
@@ -167,9 +167,9 @@ GEMM_FIELDS = tuple(
 )
 """Fields that only implicit GEMMs have, and their defaults."""
 
-RULES: tuple[Rule, ...] = tuple(
-    Rule(f"convolution.{check.__name__.removeprefix('check_')}", " ".join((check.__doc__ or "").split()), check)
-    for check in (
+RULES = rules(
+    "convolution.",
+    (
         check_dtype,
         check_layout,
         check_depthwise,
@@ -182,6 +182,6 @@ RULES: tuple[Rule, ...] = tuple(
         check_vector,
         check_lds_budget,
         *FIELD_CHECKS,
-    )
+    ),
 )
 """Every rule that asks nothing of a backend."""

@@ -10,7 +10,7 @@ from kernelwright.codegen.operations.convolution import cpu as symbols
 from kernelwright.codegen.operations.convolution.constraints.common import DEPTHWISE_FIELDS, GEMM_FIELDS
 from kernelwright.codegen.operations.convolution.constraints.report import flags, refused, text, triple
 from kernelwright.codegen.operations.convolution.spec import Direction, GroupedConvSpec
-from kernelwright.codegen.violations import Rule, Violation
+from kernelwright.codegen.violations import Violation, rules
 from kernelwright.problems.convolution.description import ConvLayout
 
 _UNIT_BYTES = 4
@@ -89,8 +89,8 @@ def check_planes(spec: GroupedConvSpec, arch: Arch) -> Iterator[Violation]:
         yield Violation("conv_cpu.planes", "activation", "any", why, "the others", Activation.NONE)
 
 
-RULES: tuple[Rule, ...] = tuple(
-    Rule(f"conv_cpu.{check.__name__.removeprefix('check_')}", " ".join((check.__doc__ or "").split()), check)
-    for check in (check_depth, check_vectors, check_registers, check_caches, check_features, check_planes)
+RULES = rules(
+    "conv_cpu.",
+    (check_depth, check_vectors, check_registers, check_caches, check_features, check_planes),
 )
 """Rules that the CPU backend adds to the common ones."""

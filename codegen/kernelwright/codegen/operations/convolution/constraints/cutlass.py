@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterator
 
 from kernelwright.arch import Arch
 from kernelwright.codegen.fields import StreamK
 from kernelwright.codegen.operations.convolution import cutlass as symbols
 from kernelwright.codegen.operations.convolution.constraints.report import flags, refused, text, triple
 from kernelwright.codegen.operations.convolution.spec import Direction, GroupedConvSpec
-from kernelwright.codegen.violations import Rule, Violation
+from kernelwright.codegen.violations import Violation, rules
 from kernelwright.problems.convolution.description import Specialization
 
 _WGMMA_ROWS, _WGMMA_DEPTH = 64, 16
@@ -83,19 +83,15 @@ def check_stream_k(spec: GroupedConvSpec, arch: Arch) -> Iterator[Violation]:
         yield refused("conv_cutlass.stream_k", "stream_k", spec.stream_k, StreamK.NONE, why)
 
 
-def _rule(check: Callable[[GroupedConvSpec, Arch], Iterable[Violation]]) -> Rule:
-    return Rule(f"conv_cutlass.{check.__name__.removeprefix('check_')}", " ".join((check.__doc__ or "").split()), check)
-
-
-RULES: tuple[Rule, ...] = tuple(
-    _rule(check)
-    for check in (
+RULES = rules(
+    "conv_cutlass.",
+    (
         check_wave,
         check_warp_tile,
         check_accumulators,
         check_two_stage,
         check_features,
         check_stream_k,
-    )
+    ),
 )
 """Rules that the CUTLASS backend adds to the common ones."""

@@ -11,7 +11,7 @@ from kernelwright.codegen.dtypes import ELEMENT_BYTES
 from kernelwright.codegen.operations.gemm.arch_section import gemm_section
 from kernelwright.codegen.operations.gemm.constraints.variants import check_variants
 from kernelwright.codegen.operations.gemm.spec import Extent, GemmSpec
-from kernelwright.codegen.violations import Rule, Violation
+from kernelwright.codegen.violations import Violation, rules
 
 
 def check_dtypes(spec: GemmSpec, arch: Arch) -> Iterator[Violation]:
@@ -167,9 +167,9 @@ def check_lds_budget(spec: GemmSpec, arch: Arch) -> Iterator[Violation]:
         )
 
 
-RULES: tuple[Rule, ...] = tuple(
-    Rule(f"gemm.{check.__name__.removeprefix('check_')}", " ".join((check.__doc__ or "").split()), check)
-    for check in (
+RULES = rules(
+    "gemm.",
+    (
         check_dtypes,
         check_output_dtype,
         check_layout,
@@ -182,7 +182,7 @@ RULES: tuple[Rule, ...] = tuple(
         check_traits,
         check_lds_budget,
         check_variants,
-    )
+    ),
 )
 """Every rule that asks nothing of a backend."""
 

@@ -9,7 +9,7 @@ from kernelwright.codegen.dtypes import DType
 from kernelwright.codegen.operations.gemm import cpu as symbols
 from kernelwright.codegen.operations.gemm.constraints import variants
 from kernelwright.codegen.operations.gemm.spec import GemmSpec
-from kernelwright.codegen.violations import Rule, Violation
+from kernelwright.codegen.violations import Violation, rules
 
 # A packed block of A should leave the second-level cache room for the panels of B that stream through it; a packed
 # block of B may take a good part of a shared third-level cache.
@@ -129,9 +129,9 @@ def check_variants(spec: GemmSpec, arch: Arch) -> Iterator[Violation]:
         yield from variants.refused("cpu.variants", spec, _PERSISTENT)
 
 
-RULES: tuple[Rule, ...] = tuple(
-    Rule(f"cpu.{check.__name__.removeprefix('check_')}", " ".join((check.__doc__ or "").split()), check)
-    for check in (
+RULES = rules(
+    "cpu.",
+    (
         check_symbols,
         check_depth,
         check_target,
@@ -140,6 +140,6 @@ RULES: tuple[Rule, ...] = tuple(
         check_caches,
         check_padding,
         check_variants,
-    )
+    ),
 )
 """Rules that the CPU backend adds to the common ones."""

@@ -37,6 +37,7 @@ ANY_EPILOGUE = 1.01
 # Optimization Reference Manual, chapter 20) and loads keep up with four fifths of that.
 TILE_CLOCKS = 20.0
 TILE_UNITS = 16.0  # rows of a tile, and units of 4 bytes in each
+TILE_VALUES = 32.0  # along k in a row of a tile of bf16: the fewest that one instruction of AMX takes
 TILE_VECTOR_OF_A_CLOCKS = 6.0  # to copy a vector of A
 READ_BYTE_CLOCKS = 0.1  # of a matrix that is read where it lies
 # Of the launcher.
@@ -60,7 +61,6 @@ class Kernel(NamedTuple):
     tile_n: float
     tile_k: float
     slow_dots: bool  # multiplies by dot products of bf16, which this processor is slow at
-    tiles: bool  # multiplies tiles of AMX
     fp32: bool  # operands
     stream_k: bool
     persistent: bool
@@ -94,7 +94,7 @@ class Shape(NamedTuple):
     vector_of_a: float  # clocks
     threads: float
     partial: bool  # sums wait in memory of their own
-    tiles: bool
+    tiles: bool  # multiplies tiles of AMX
 
 
 class Clocks(NamedTuple):
@@ -216,9 +216,10 @@ def estimate(p: Problem, t: Kernel, d: Device) -> Estimate:
     lanes = max(1.0, d.rate_fp32 / 4)
     dot = SLOW_DOT if t.slow_dots else 1.0
     units = ceil(k / t.unit)
-    of_a = TILE_VECTOR_OF_A_CLOCKS if t.tiles else VECTOR_OF_A_CLOCKS
-    packed_units = units * TILE_UNITS if t.tiles else units
-    s = Shape(p.m, p.n, k, lanes, units, packed_units, blocks_k, dot, of_a, threads, partial, t.tiles)
+    by_tiles = t.unit >= TILE_VALUES
+    of_a = TILE_VECTOR_OF_A_CLOCKS if by_tiles else VECTOR_OF_A_CLOCKS
+    packed_units = units * TILE_UNITS if by_tiles else units
+    s = Shape(p.m, p.n, k, lanes, units, packed_units, blocks_k, dot, of_a, threads, partial, by_tiles)
     rounds = ceil(p.batch / together) if beside else p.batch
     c = clocks_of(s, t, p)
     blocks = ceil(p.m / t.rows) * ceil(p.n / t.columns)

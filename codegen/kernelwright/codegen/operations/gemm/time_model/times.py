@@ -52,7 +52,7 @@ def _processor_kernel(spec: GemmSpec) -> processors.Kernel:
     warp, tile = spec.warp_tile, spec.tile
     stream = spec.stream_k is not StreamK.NONE
     return processors.Kernel(
-        warp.m, warp.n, warp.k, tile.m, tile.n, tile.k, False, warp.k >= 32, spec.dtype_a == "fp32", stream,
+        warp.m, warp.n, warp.k, tile.m, tile.n, tile.k, False, spec.dtype_a == "fp32", stream,
         spec.persistent,
         spec.activation is Activation.ANY,
     )  # fmt: skip

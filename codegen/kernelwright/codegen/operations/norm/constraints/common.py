@@ -7,14 +7,14 @@ from collections.abc import Iterator
 from kernelwright.arch import Arch
 from kernelwright.codegen.dtypes import DType
 from kernelwright.codegen.operations.norm.spec import Direction, NormSpec
-from kernelwright.codegen.violations import Rule, Violation
+from kernelwright.codegen.violations import Violation, rules
 from kernelwright.problems.norm import problem
 from kernelwright.problems.norm.description import LARGEST
 
 DTYPES = tuple(map(DType, problem.DTYPES))
-"""Of what is normalised."""
+"""Element types that are normalised."""
 RESULTS = tuple(map(DType, LARGEST))
-"""Of results that are quantised."""
+"""Element types of quantised results."""
 
 
 def check_dtype(spec: NormSpec, arch: Arch) -> Iterator[Violation]:
@@ -32,8 +32,8 @@ def check_result(spec: NormSpec, arch: Arch) -> Iterator[Violation]:
         yield Violation("norm.result", "dtype_y", spec.dtype_y, why, ", ".join(allowed), str(spec.dtype))
 
 
-RULES: tuple[Rule, ...] = tuple(
-    Rule(f"norm.{check.__name__.removeprefix('check_')}", " ".join((check.__doc__ or "").split()), check)
-    for check in (check_dtype, check_result)
+RULES = rules(
+    "norm.",
+    (check_dtype, check_result),
 )
 """Rules of every backend."""

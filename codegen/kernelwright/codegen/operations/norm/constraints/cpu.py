@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from kernelwright.arch import Arch
 from kernelwright.codegen.operations.norm.spec import NormSpec
-from kernelwright.codegen.violations import Rule, Violation
+from kernelwright.codegen.violations import Violation, rules
 
 UNROLLS = (1, 2, 4)
 
@@ -26,8 +26,8 @@ def check_tile(spec: NormSpec, arch: Arch) -> Iterator[Violation]:
             yield Violation("norm_cpu.tile", field, str(given), "it is of GPUs", str(only), str(only))
 
 
-RULES: tuple[Rule, ...] = tuple(
-    Rule(f"norm_cpu.{check.__name__.removeprefix('check_')}", " ".join((check.__doc__ or "").split()), check)
-    for check in (check_unroll, check_tile)
+RULES = rules(
+    "norm_cpu.",
+    (check_unroll, check_tile),
 )
 """Rules that the CPU backend adds to the common ones."""

@@ -8,26 +8,26 @@ from kernelwright.arch import Arch
 from kernelwright.codegen.dtypes import DType
 from kernelwright.codegen.operations.norm.complete import ACCESS_BYTES
 from kernelwright.codegen.operations.norm.spec import NormSpec
-from kernelwright.codegen.violations import Rule, Violation
+from kernelwright.codegen.violations import Violation, rules
 from kernelwright.problems.norm.description import LARGEST
 from kernelwright.problems.shared import ITEM_BYTES
 
 UNROLLS = (1, 2, 4, 8)
 MOST_THREADS = 1024
-"""Of a workgroup."""
+"""Most threads of a workgroup."""
 MOST_KEPT = 32
 """Elements that a thread keeps in registers: gradients have two sums in fp32 for each."""
 _WORD = 4
 _POWERS = tuple(2**i for i in range(11))
 
 
-def check_threads(spec: NormSpec, arch: Arch) -> Iterator[Violation]:
+def check_threads_per_row(spec: NormSpec, arch: Arch) -> Iterator[Violation]:
     """Threads of a row are halved to add their sums up, so they are a power of two."""
     if spec.threads_per_row not in _POWERS:
         yield _other("threads_per_row", spec.threads_per_row, "its sums are added up in halves", _POWERS)
 
 
-def check_workgroup(spec: NormSpec, arch: Arch) -> Iterator[Violation]:
+def check_rows_per_block(spec: NormSpec, arch: Arch) -> Iterator[Violation]:
     """A workgroup has whole waves, and no more threads than the hardware starts together."""
     rows, threads = spec.rows_per_block, spec.threads_per_row
     if rows * threads % arch.wave_size == 0 and rows * threads <= MOST_THREADS:
@@ -72,14 +72,5 @@ def _other(field: str, given: int, why: str, allowed: Sequence[int]) -> Violatio
     return Violation(f"norm_gpu.{field}", field, str(given), why, ", ".join(map(str, allowed)), str(nearest))
 
 
-RULES: tuple[Rule, ...] = tuple(
-    Rule(f"norm_gpu.{name}", " ".join((check.__doc__ or "").split()), check)
-    for name, check in (
-        ("threads_per_row", check_threads),
-        ("rows_per_block", check_workgroup),
-        ("vector", check_vector),
-        ("unroll", check_unroll),
-        ("fp8", check_fp8),
-    )
-)
+RULES = rules("norm_gpu.", (check_threads_per_row, check_rows_per_block, check_vector, check_unroll, check_fp8))
 """Rules that GPU backends add to the common ones."""

@@ -43,7 +43,7 @@ class Kernel(NamedTuple):
 
 
 def group_clocks(p: Problem, k: Kernel) -> float:
-    """Of one workgroup that has a unit to itself."""
+    """Clocks of one workgroup that has a unit to itself."""
     elements = ceil(p.columns / (k.threads * k.vector)) * k.vector
     lanes = max(k.rows * k.threads / UNIT_LANES, 1.0)
     beyond = max(elements / (k.vector * k.unroll) - 1.0, 0.0) * LATENCY_CLOCKS
@@ -51,7 +51,7 @@ def group_clocks(p: Problem, k: Kernel) -> float:
 
 
 def estimate(p: Problem, k: Kernel, device: Device) -> Estimate:
-    """Of a launch."""
+    """The time of a launch."""
     groups = ceil(p.rows / k.rows)
     together = max(min(floor(UNIT_THREADS / (k.rows * k.threads)), MOST_GROUPS), 1.0)
     clocks = group_clocks(p, k)

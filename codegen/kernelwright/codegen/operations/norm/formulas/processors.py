@@ -35,7 +35,7 @@ class Problem(NamedTuple):
 
 
 def row_clocks(p: Problem, unroll: float, lanes: float) -> float:
-    """Of one row."""
+    """Clocks of one row."""
     vectors = ceil(p.columns / lanes)
     together = floor(vectors / unroll) * unroll
     work = VECTOR_CLOCKS + (CONVERTED_CLOCKS if p.converted else 0.0)
@@ -44,7 +44,7 @@ def row_clocks(p: Problem, unroll: float, lanes: float) -> float:
 
 
 def estimate(p: Problem, unroll: float, device: Device) -> Estimate:
-    """Of a launch."""
+    """The time of a launch."""
     lanes = max(device.rate_fp32 / FLOPS_PER_LANE, 1.0)
     threads = max(min(device.units, p.rows, ceil(p.rows * p.columns / THREAD_ELEMENTS)), 1.0)
     compute = ceil(p.rows / threads) * row_clocks(p, unroll, lanes) / device.clocks_per_us

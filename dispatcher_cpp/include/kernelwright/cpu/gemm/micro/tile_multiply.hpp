@@ -34,34 +34,26 @@ struct tile_state {
   static void leave() { _tile_release(); }
 };
 
+// Products of tiles by an intrinsic, which takes literals: GCC writes them into assembly.
+#define KW_CPU_TILES(name, units, intrinsic)      \
+  struct name : units, tile_state {               \
+    static constexpr int kSteps = kTile;          \
+                                                  \
+    template <int Sum>                            \
+    static KW_CPU_INLINE void multiply_add() {    \
+      if constexpr (Sum == 0) intrinsic(0, 4, 6); \
+      if constexpr (Sum == 1) intrinsic(1, 4, 7); \
+      if constexpr (Sum == 2) intrinsic(2, 5, 6); \
+      if constexpr (Sum == 3) intrinsic(3, 5, 7); \
+    }                                             \
+  }
 #if defined(__AMX_BF16__)
-struct bf16_tiles : bf16_pairs, tile_state {
-  static constexpr int kSteps = kTile;
-
-  template <int Sum>
-  static KW_CPU_INLINE void multiply_add() {
-    // The intrinsic takes literals.
-    if constexpr (Sum == 0) _tile_dpbf16ps(0, 4, 6);
-    if constexpr (Sum == 1) _tile_dpbf16ps(1, 4, 7);
-    if constexpr (Sum == 2) _tile_dpbf16ps(2, 5, 6);
-    if constexpr (Sum == 3) _tile_dpbf16ps(3, 5, 7);
-  }
-};
+KW_CPU_TILES(bf16_tiles, bf16_pairs, _tile_dpbf16ps);
 #endif
-
 #if defined(__AMX_INT8__)
-struct int8_tiles : int8_quads, tile_state {
-  static constexpr int kSteps = kTile;
-
-  template <int Sum>
-  static KW_CPU_INLINE void multiply_add() {
-    if constexpr (Sum == 0) _tile_dpbssd(0, 4, 6);
-    if constexpr (Sum == 1) _tile_dpbssd(1, 4, 7);
-    if constexpr (Sum == 2) _tile_dpbssd(2, 5, 6);
-    if constexpr (Sum == 3) _tile_dpbssd(3, 5, 7);
-  }
-};
+KW_CPU_TILES(int8_tiles, int8_quads, _tile_dpbssd);
 #endif
+#undef KW_CPU_TILES
 
 // A as tiles want it: for each 16 units along K the rows of a panel, each with its units side by side. What is missing
 // at the edges is zero.

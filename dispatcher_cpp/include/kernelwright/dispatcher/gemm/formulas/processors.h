@@ -22,6 +22,7 @@
 #define KW_GEMM_PROCESSORS_ANY_EPILOGUE 1.01
 #define KW_GEMM_PROCESSORS_TILE_CLOCKS 20.0
 #define KW_GEMM_PROCESSORS_TILE_UNITS 16.0
+#define KW_GEMM_PROCESSORS_TILE_VALUES 32.0
 #define KW_GEMM_PROCESSORS_TILE_VECTOR_OF_A_CLOCKS 6.0
 #define KW_GEMM_PROCESSORS_READ_BYTE_CLOCKS 0.1
 #define KW_GEMM_PROCESSORS_MULTIPLICATIONS_PER_THREAD 1048576.0
@@ -41,7 +42,6 @@ typedef struct kw_gemm_processors_Kernel {
   double tile_n;
   double tile_k;
   bool slow_dots;
-  bool tiles;
   bool fp32;
   bool stream_k;
   bool persistent;
@@ -206,9 +206,10 @@ static inline kw_machine_Estimate kw_gemm_processors_estimate(KW_GIVEN(kw_gemm_p
   const double lanes = kw_max(1.0, d.rate_fp32 / 4.0);
   const double dot = t.slow_dots ? KW_GEMM_PROCESSORS_SLOW_DOT : 1.0;
   const double units = kw_ceil(k / t.unit);
-  const double of_a = t.tiles ? KW_GEMM_PROCESSORS_TILE_VECTOR_OF_A_CLOCKS : KW_GEMM_PROCESSORS_VECTOR_OF_A_CLOCKS;
-  const double packed_units = t.tiles ? units * KW_GEMM_PROCESSORS_TILE_UNITS : units;
-  const kw_gemm_processors_Shape s = KW_RECORD(kw_gemm_processors_Shape, p.m, p.n, k, lanes, units, packed_units, blocks_k, dot, of_a, threads, partial, t.tiles);
+  const bool by_tiles = t.unit >= KW_GEMM_PROCESSORS_TILE_VALUES;
+  const double of_a = by_tiles ? KW_GEMM_PROCESSORS_TILE_VECTOR_OF_A_CLOCKS : KW_GEMM_PROCESSORS_VECTOR_OF_A_CLOCKS;
+  const double packed_units = by_tiles ? units * KW_GEMM_PROCESSORS_TILE_UNITS : units;
+  const kw_gemm_processors_Shape s = KW_RECORD(kw_gemm_processors_Shape, p.m, p.n, k, lanes, units, packed_units, blocks_k, dot, of_a, threads, partial, by_tiles);
   const double rounds = beside ? kw_ceil(p.batch / together) : p.batch;
   const kw_gemm_processors_Clocks c = kw_gemm_processors_clocks_of(s, t, p);
   const double blocks = kw_ceil(p.m / t.rows) * kw_ceil(p.n / t.columns);

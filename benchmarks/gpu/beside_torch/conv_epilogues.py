@@ -6,7 +6,7 @@ of 1 and 2. Both kernels of a tile compute the same problem in captured graphs t
 through more memory than L2 has; results, poisoned before, must be the same. Ratios are the time with the
 epilogue chosen ÷ compiled in: above 1 choosing costs.
 
-    python benchmarks/gpu/conv_epilogues.py --library .gpu/epilogues/sm_90a --out result.json
+    python benchmarks/gpu/beside_torch/conv_epilogues.py --library .gpu/epilogues/sm_90a --out result.json
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+sys.path += map(str, Path(__file__).resolve().parents[1:3])
 
 import torch
 from results_file import text

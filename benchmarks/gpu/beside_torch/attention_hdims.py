@@ -4,7 +4,7 @@ Forward and gradients of prompts with head dimensions that kernels are not built
 kernels chosen by the dispatcher, against the fastest backend of ``scaled_dot_product_attention`` that takes the
 problem. Outputs are compared with float64 on one head. Ratios are torch ÷ ours: above 1 we are faster.
 
-    python benchmarks/gpu/attention_hdims.py --library .gpu/attention --out result.json
+    python benchmarks/gpu/beside_torch/attention_hdims.py --library .gpu/attention --out result.json
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+sys.path += map(str, Path(__file__).resolve().parents[1:3])
 
 import torch
 from results_file import text

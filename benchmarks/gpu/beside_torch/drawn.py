@@ -3,7 +3,7 @@
 Rows are drawn with equal density of their logarithms from 1 to 16,384. In each round of a case every call has its turn:
 ours, as the dispatcher chooses, torch's, and, where the library has them, kernels with the same tile whose epilogue is
 compiled in and chosen at run time. Outputs are compared with float64 first; a wrong one has no ratio. Run
-``python benchmarks/gpu/drawn.py --library FOLDER --out result.json``.
+``python benchmarks/gpu/beside_torch/drawn.py --library FOLDER --out result.json``.
 """
 
 from __future__ import annotations
@@ -19,13 +19,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+sys.path += map(str, Path(__file__).resolve().parents[1:3])
+
 import torch
-from timing import COLD_BYTES, capture, environment, interleaved, output_errors, repeats
-
-sys.path.insert(0, str(Path(__file__).parents[1]))
-
 from equality import error_limit, unequal
 from ratios import ratios, spread
+from timing import COLD_BYTES, capture, environment, interleaved, output_errors, repeats
 
 from kernelwright.dispatch import Dispatcher, GemmProblem, Heuristic, KernelLibrary
 

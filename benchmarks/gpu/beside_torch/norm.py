@@ -3,7 +3,7 @@
 Calls are replayed from CUDA graphs; operands rotate through more memory than L2 has. Ours is the kernel that the
 dispatcher plans; with ``--every`` each kernel of the library that serves a problem is measured too, which says what
 selection loses. The bytes are those of operands, each once.
-Run ``python benchmarks/gpu/norm.py --library FOLDER --out result.json``.
+Run ``python benchmarks/gpu/beside_torch/norm.py --library FOLDER --out result.json``.
 """
 
 from __future__ import annotations
@@ -17,12 +17,11 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-import torch
-from timing import capture, environment, interleaved
-
-sys.path.insert(0, str(Path(__file__).parents[1]))
+sys.path += map(str, Path(__file__).resolve().parents[1:3])
 
 import results_file
+import torch
+from timing import capture, environment, interleaved
 
 from kernelwright.dispatch import Dispatcher, KernelLibrary
 from kernelwright.dispatch.operations.norm import NormProblem
