@@ -69,6 +69,7 @@ class Road:
 
     :ivar generation: how often it has forgotten.
     :ivar why_not: why calls take the Python road; empty where the native one is there.
+    :ivar functions: the public functions that try the native one.
     """
 
     def __init__(self) -> None:
@@ -79,6 +80,7 @@ class Road:
         self._counters: dict[str, int] = {}
         self._lock = threading.Lock()
         self.generation = 0
+        self.functions: set[str] = set()
         self.why_not = self._open()
         if not self.why_not:
             on_change(self.forget)

@@ -14,7 +14,7 @@ from kernelwright.torch.operators.native.taught import Lesson, Taught, records, 
 from kernelwright.torch.road import launch, launch_all, launch_pair
 from kernelwright.torch.schemas import ATTENTION, keep
 
-_TAUGHT = Taught("attention")
+_TAUGHT = Taught("attention", "scaled_dot_product_attention")
 _KINDS = _TAUGHT.kinds
 _NUMBERS = {int, float}
 

@@ -13,7 +13,7 @@ from kernelwright.torch.operators.convolution_launch import Window, channels_las
 from kernelwright.torch.operators.native.taught import Lesson, Taught, records, same_memory
 from kernelwright.torch.road import launch, launch_all
 
-_TAUGHT = Taught("conv")
+_TAUGHT = Taught("conv", "conv1d", "conv2d", "conv3d")
 _KINDS = _TAUGHT.kinds
 _INTEGERS = {int}
 

@@ -12,7 +12,7 @@ from kernelwright.torch.operators import gemm_gradient, gemm_shapes
 from kernelwright.torch.operators.native.taught import Lesson, Taught, records, same_memory
 from kernelwright.torch.road import launch, launch_all
 
-_TAUGHT = Taught("gemm")
+_TAUGHT = Taught("gemm", "gemm")
 _KINDS = _TAUGHT.kinds
 _D_BYTES = 8  # between addresses of D tensors
 

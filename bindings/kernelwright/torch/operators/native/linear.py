@@ -12,7 +12,7 @@ from kernelwright.torch.operators.native import gemm as native_gemm
 from kernelwright.torch.operators.native.taught import Lesson, Taught, records
 from kernelwright.torch.road import launch
 
-_TAUGHT = Taught("gemm")
+_TAUGHT = Taught("gemm", "linear")
 _KINDS = _TAUGHT.kinds  # by activation
 
 

@@ -1,4 +1,4 @@
-"""What the native road has learned of one public function: numbers of options, and calls that cannot be taught."""
+"""What the native road has learned of public functions: numbers of options, and calls that cannot be taught."""
 
 from __future__ import annotations
 
@@ -31,14 +31,15 @@ class Lesson(NamedTuple):
 
 
 class Taught:
-    """Kinds of calls of one public function. Threads may share it.
+    """Kinds of calls of public functions. Threads may share it.
 
     :ivar kinds: numbers of options, for :func:`kernelwright.torch.road.launch`.
     """
 
-    def __init__(self, operator: str) -> None:
-        """``operator`` counts the calls."""
+    def __init__(self, operator: str, *functions: str) -> None:
+        """``operator`` counts the calls; ``functions`` are the public ones."""
         self.operator = operator
+        ROAD.functions.update(functions)
         self.kinds: dict[Any, int] = {}
         self._untaught: Cache[Any, bool] = Cache(_LIMIT)  # kinds that need the Python road at each call
 
