@@ -16,7 +16,8 @@ import torch
 from torch.nn import functional
 
 from kernelwright.dispatch import ArrayError, Dispatcher, NoKernelError, record
-from kernelwright.torch import linear, report, reset_report, use
+from kernelwright.dispatch.tools import doctor
+from kernelwright.torch import linear, public, report, reset_report, roads, use
 from kernelwright.torch.road import OLDEST, ROAD, SHIM
 
 HEADER = Path(__file__).resolve().parents[2] / "dispatcher_cpp/include/kernelwright/dispatcher/torch/shim.h"
@@ -235,6 +236,19 @@ def test_the_python_road_on_request() -> None:
         environment = {**os.environ, "KERNELWRIGHT_TORCH_ROAD": word}
         done = subprocess.run([sys.executable, "-c", program], env=environment, capture_output=True, text=True)
         assert done.stdout.strip() == shown, done.stderr
+
+
+@pytest.mark.parametrize("road", ["native", "python"])
+def test_the_doctor_tells_the_road_of_each_function(road: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("KERNELWRIGHT_TORCH_ROAD", road)
+    found = doctor.report()["torch"]
+    assert list(found) == list(public.MODULES)
+    if road == "native":
+        assert found == roads()
+        assert {name for name, one in found.items() if one != "native"} == {"layer_norm", "rms_norm", "varlen_attn"}
+        assert found["rms_norm"] == "python: rms_norm has no operator in C++"
+    else:
+        assert set(found.values()) == {"python: KERNELWRIGHT_TORCH_ROAD=python"}
 
 
 def test_declarations_are_those_of_this_torch() -> None:

@@ -12,6 +12,7 @@ from kernelwright.torch.fallback.report import report, reset_report
 from kernelwright.torch.fallback.strictness import strict
 from kernelwright.torch.operator import TransformError
 from kernelwright.torch.public import *  # noqa: F403
+from kernelwright.torch.roads import roads
 
 __all__ = [
     "Adoption",
@@ -25,6 +26,7 @@ __all__ = [
     "release",
     "report",
     "reset_report",
+    "roads",
     "strict",
     "use",
 ]

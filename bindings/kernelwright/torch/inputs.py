@@ -5,8 +5,10 @@ Copies are told by the logger ``kernelwright.torch`` at level DEBUG.
 
 from __future__ import annotations
 
+import contextlib
 import logging
-from collections.abc import Sequence
+import threading
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import torch  # pants: no-infer-dep
@@ -89,11 +91,34 @@ def copied(name: str, tensor: torch.Tensor, why: str) -> torch.Tensor:
     return tensor.contiguous()
 
 
+class CopyNeededError(Exception):
+    """An operand would be copied, within :func:`refusing_copies`. Never leaves the package."""
+
+
+class _Thread(threading.local):
+    refuses_copies = False
+
+
+_THREAD = _Thread()
+
+
+@contextlib.contextmanager
+def refusing_copies() -> Iterator[None]:
+    """A region in which nothing is copied, or told: CopyNeededError where an operand would be."""
+    _THREAD.refuses_copies = True
+    try:
+        yield
+    finally:
+        _THREAD.refuses_copies = False
+
+
 def tell_copy(name: str, tensor: torch.Tensor, why: str) -> None:
     """Have the logger ``kernelwright.torch`` tell, at level DEBUG, that an operand is about to be copied.
 
     :param why: what about the tensor's memory no kernel addresses, such as ``"its last dimension is strided"``.
     """
+    if _THREAD.refuses_copies:
+        raise CopyNeededError
     if not torch.compiler.is_compiling():  # compilers do not trace loggers, and plan their own copies
         _LOG.debug("%s %s with strides %s is copied: %s", name, tuple(tensor.shape), tensor.stride(), why)
 
@@ -115,9 +140,7 @@ def reshaped(name: str, tensor: torch.Tensor, shape: Sequence[int]) -> torch.Ten
         try:
             return tensor.view(shape)
         except RuntimeError:
-            _LOG.debug(
-                "%s %s with strides %s is copied to %s", name, tuple(tensor.shape), tensor.stride(), tuple(shape)
-            )
+            tell_copy(name, tensor, f"no view of it has shape {tuple(shape)}")
     return tensor.reshape(shape)
 
 

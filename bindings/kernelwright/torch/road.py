@@ -37,7 +37,9 @@ SHIM = (
     "aoti_torch_device_type_cpu",
 )
 _STREAM = "aoti_torch_get_current_cuda_stream"  # behind them; in the library for GPUs
-_TENSORS, _ARGS_BYTES = 3, 768  # of dispatcher/torch/call.h
+_TENSORS, _RESULTS, _ARGS_BYTES = 6, 2, 768  # of dispatcher/torch/call.h
+_COUNTS = ("none", "one", "two", "three", "four", "five", "six", "seven")
+_OPTIONS = 4096  # numbers of options that a function remembers
 
 _transformed = torch._C._are_functorch_transforms_active
 _autocast = torch._C._is_any_autocast_enabled
@@ -56,7 +58,9 @@ class _Known(ctypes.Structure):
         ("args", c_void_p),
         ("args_bytes", c_uint32),
         ("counter", c_uint32),
-        ("offsets", c_uint32 * (_TENSORS + 1)),
+        ("results", c_uint32),
+        ("offsets", c_uint32 * _TENSORS),
+        ("result_offsets", c_uint32 * _RESULTS),
     ]
 
 
@@ -65,6 +69,7 @@ class Road:
 
     :ivar generation: how often it has forgotten.
     :ivar why_not: why calls take the Python road; empty where the native one is there.
+    :ivar functions: the public functions that try the native one.
     """
 
     def __init__(self) -> None:
@@ -75,6 +80,7 @@ class Road:
         self._counters: dict[str, int] = {}
         self._lock = threading.Lock()
         self.generation = 0
+        self.functions: set[str] = set()
         self.why_not = self._open()
         if not self.why_not:
             on_change(self.forget)
@@ -98,11 +104,9 @@ class Road:
             functions = _shim()
             library = native.library()
             definitions = torch.library.Library("kernelwright", "FRAGMENT")
-            for name, tensors in (("two", "Tensor a, Tensor b"), ("three", "Tensor a, Tensor b, Tensor c")):
-                definitions.define(f"launch_{name}({tensors}, int options) -> Tensor")
-                definitions.define(f"learn_{name}({tensors}, Tensor result, int options, int known) -> int")
-                for verb in ("launch", "learn"):  # public functions record gradients themselves
-                    definitions.impl(f"{verb}_{name}", torch.library.fallthrough_kernel, "Autograd")
+            for schema in _schemas():
+                definitions.define(schema)  # public functions record gradients themselves
+                definitions.impl(schema.partition("(")[0], torch.library.fallthrough_kernel, "Autograd")
             native.check(library.kw_torch_use(functions))
         except (OSError, AttributeError, KernelwrightError) as error:
             return str(error)
@@ -132,31 +136,44 @@ class Road:
     forget_calls = forget
 
     def learn(
-        self, tensors: Sequence[torch.Tensor], options: int, result: torch.Tensor, operator: str, generation: int,
-        dispatcher: Dispatcher, plan: OperationPlan[Any], members: Sequence[str],
+        self, tensors: Sequence[torch.Tensor], options: int, results: Sequence[torch.Tensor], operator: str,
+        generation: int, dispatcher: Dispatcher, plan: OperationPlan[Any], places: tuple[list[int], list[int]],
     ) -> bool:  # fmt: skip
-        """Remember that ``plan`` computes ``result`` from ``tensors``; False where it cannot be launched from C++.
+        """Remember that ``plan`` computes ``results`` from ``tensors``; False where it cannot be launched from C++.
 
         :param generation: :attr:`generation` from before the plan was looked up.
-        :param members: of the argument struct, that hold the addresses of the tensors and, last, of the result.
+        :param places: where in the argument struct the addresses of tensors, and those of results, stand, in bytes.
         """
         foreign = plan.foreign
         if foreign is None or counting.active() is not None or ctypes.sizeof(foreign[2]) > _ARGS_BYTES:
             return False
         handle, ordinal, args = foreign
-        *inputs, last = (getattr(type(args), member).offset for member in members)
-        offsets = (c_uint32 * (_TENSORS + 1))(*inputs, *[last] * (_TENSORS + 1 - len(inputs)))
         known = _Known(
             ctypes.sizeof(_Known), ordinal, handle, plan.workspace_bytes, ctypes.addressof(args), ctypes.sizeof(args),
-            self._counters.setdefault(operator, len(self._counters)), offsets,
+            self._counters.setdefault(operator, len(self._counters)), len(results),
+            (c_uint32 * _TENSORS)(*places[0]), (c_uint32 * _RESULTS)(*places[1]),
         )  # fmt: skip
-        learn = torch.ops.kernelwright.learn_two if len(tensors) == 2 else torch.ops.kernelwright.learn_three
+        given = *tensors, *results
+        learn = getattr(torch.ops.kernelwright, f"learn_{_COUNTS[len(given)]}").default
         dispatcher._core.on_clear(self.forget)
         with self._lock:
             if generation != self.generation:
                 return False
             self._plans.append(plan)
-            return bool(learn.default(*tensors, result, options, ctypes.addressof(known)))
+            return bool(learn(*given, options, ctypes.addressof(known)))
+
+
+def _schemas() -> list[str]:
+    """The operators of dispatcher/torch/call.h."""
+
+    def tensors(count: int) -> str:
+        return ", ".join(f"Tensor {letter}" for letter in "abcdefg"[:count])
+
+    return [
+        *(f"launch_{_COUNTS[count]}({tensors(count)}, int options) -> Tensor" for count in range(2, 7)),
+        *(f"pair_{_COUNTS[count]}({tensors(count)}, int options) -> (Tensor, Tensor)" for count in (3, 4)),
+        *(f"learn_{_COUNTS[count]}({tensors(count)}, int options, int known) -> int" for count in range(3, 8)),
+    ]
 
 
 def _shim() -> ctypes.Array[Any]:
@@ -185,9 +202,21 @@ if ROAD.why_not:
         """None: there is no native road."""
         return None
 
+    def launch_all(kinds: dict[Any, int], option: Hashable, tensors: Sequence[Any]) -> Any:
+        """None likewise."""
+        return None
+
+    def launch_pair(kinds: dict[Any, int], option: Hashable, tensors: Sequence[Any]) -> Any:
+        """None likewise."""
+        return None
+
 else:
     _two = torch.ops.kernelwright.launch_two.default
     _three = torch.ops.kernelwright.launch_three.default
+    _all, _pairs = (
+        [getattr(torch.ops.kernelwright, f"{verb}_{_COUNTS[count]}").default for count in counts]
+        for verb, counts in (("launch", range(2, 7)), ("pair", (3, 4)))
+    )
 
     def launch(kinds: dict[Any, int], option: Hashable, a: Any, b: Any, c: Any = None) -> Any:
         """The result of a known plan, without a gradient; None where the Python road must be taken.
@@ -201,14 +230,33 @@ else:
         except (RuntimeError, TypeError, LookupError):  # the Python road says what is wrong
             return None
 
+    def launch_all(kinds: dict[Any, int], option: Hashable, tensors: Sequence[Any]) -> Any:
+        """:func:`launch` of two to six tensors."""
+        if _modes() or _autocast() or _transformed() or forward_ad._current_level >= 0 or _traced():
+            return None
+        try:
+            return _all[len(tensors) - 2](*tensors, kinds[option])
+        except (RuntimeError, TypeError, LookupError):
+            return None
+
+    def launch_pair(kinds: dict[Any, int], option: Hashable, tensors: Sequence[Any]) -> Any:
+        """:func:`launch` of three or four tensors, of which a plan has two results; None instead of these."""
+        if _modes() or _autocast() or _transformed() or forward_ad._current_level >= 0 or _traced():
+            return None
+        try:
+            results = _pairs[len(tensors) - 3](*tensors, kinds[option])
+        except (RuntimeError, TypeError, LookupError):
+            return None
+        return None if results[0] is None else results
+
 
 _numbers = iter(range(1, 1 << 62))
 _numbers_lock = threading.Lock()
 
 
-def number(kinds: dict[Any, int], option: Hashable) -> int:
-    """The number that stands for options, in all of the process."""
+def number(kinds: dict[Any, int], option: Hashable) -> int | None:
+    """The number that stands for options, in all of the process; None where there are too many options."""
     with _numbers_lock:
-        if option not in kinds:
+        if option not in kinds and len(kinds) < _OPTIONS:
             kinds[option] = next(_numbers)
-        return kinds[option]
+        return kinds.get(option)

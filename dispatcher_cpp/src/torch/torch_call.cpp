@@ -33,14 +33,19 @@ struct Key {
   }
 };
 
+/* What a result is allocated as. */
+struct Result {
+  int32_t dtype, device_type, device_index;
+  int64_t dims, sizes[kMaxDims], strides[kMaxDims];
+};
+
 struct Entry {
   Entry* next;
   uint64_t hash;
   uint32_t words;
   uint32_t launches;  // threads that are in one
   kw_torch_known known;
-  int32_t dtype, device_type, device_index;
-  int64_t dims, sizes[kMaxDims], strides[kMaxDims];
+  Result results[KW_TORCH_RESULTS];
   alignas(16) unsigned char args[KW_TORCH_ARGS_BYTES];
   uint64_t key[kMaxWords];
 };
@@ -65,9 +70,9 @@ bool describe(AtenTensorHandle tensor, Key& key) {
   return true;
 }
 
-bool describe(const AtenTensorHandle* tensors, uint64_t count, uint64_t options, Key& key) {
+bool describe(const AtenTensorHandle* tensors, uint64_t count, uint64_t results, uint64_t options, Key& key) {
   key.add(options);
-  key.add(count);
+  key.add(results << 32 | count);
   for (uint64_t i = 0; i < count; ++i) {
     if (!describe(tensors[i], key)) return false;
   }
@@ -111,90 +116,127 @@ void* put(unsigned char* args, uint32_t offset, const void* address) {
   return memcpy(args + offset, &address, sizeof address);
 }
 
-/* The result, or null. */
-AtenTensorHandle launch(const Entry& entry, const AtenTensorHandle* tensors, uint64_t count) {
+bool allocate(const Result& result, Owned& made, void*& address) {
+  return torch.aoti_torch_empty_strided(result.dims, result.sizes, result.strides, result.dtype, result.device_type,
+                                        result.device_index, &made.handle) == 0 &&
+         torch.torch_get_mutable_data_ptr(made.handle, &address) == 0;
+}
+
+/* Scratch memory on the device of the results, which torch has back behind the launch, in the order of its stream. */
+bool allocate_workspace(const Entry& entry, Owned& made, kw_launch& frame) {
+  Result bytes = entry.results[0];
+  bytes.dtype = torch.aoti_torch_dtype_uint8();
+  bytes.dims = 1;
+  bytes.sizes[0] = static_cast<int64_t>(entry.known.workspace_bytes + kAlignment);
+  bytes.strides[0] = 1;
+  void* address = nullptr;
+  if (!allocate(bytes, made, address)) return false;
+  const uint64_t aligned = (reinterpret_cast<uint64_t>(address) + kAlignment - 1) / kAlignment * kAlignment;
+  frame.workspace = reinterpret_cast<void*>(aligned);
+  return true;
+}
+
+/* Whether it was launched, with the results in `made`. */
+bool launch(const Entry& entry, const AtenTensorHandle* tensors, uint64_t count, Owned* made) {
   const kw_torch_known& known = entry.known;
   alignas(16) unsigned char args[KW_TORCH_ARGS_BYTES];
   memcpy(args, entry.args, known.args_bytes);
   for (uint64_t i = 0; i < count; ++i) {
     const void* address = nullptr;
-    if (torch.torch_get_const_data_ptr(tensors[i], &address) != 0) return nullptr;
+    if (torch.torch_get_const_data_ptr(tensors[i], &address) != 0) return false;
     put(args, known.offsets[i], address);
   }
-  Owned result, workspace;
-  void* address = nullptr;
-  if (torch.aoti_torch_empty_strided(entry.dims, entry.sizes, entry.strides, entry.dtype, entry.device_type,
-                                     entry.device_index, &result.handle) != 0 ||
-      torch.torch_get_mutable_data_ptr(result.handle, &address) != 0) {
-    return nullptr;
+  for (uint32_t i = 0; i < known.results; ++i) {
+    void* address = nullptr;
+    if (!allocate(entry.results[i], made[i], address)) return false;
+    put(args, known.result_offsets[i], address);
   }
-  put(args, known.offsets[KW_TORCH_TENSORS], address);
+  const Result& first = entry.results[0];
   kw_launch frame = {};
   frame.struct_size = sizeof frame;
   frame.device = known.device;
   frame.workspace_bytes = known.workspace_bytes;
-  if (entry.device_type != torch.aoti_torch_device_type_cpu() &&
-      torch.aoti_torch_get_current_cuda_stream(entry.device_index, &frame.stream) != 0) {
-    return nullptr;
+  if (first.device_type != torch.aoti_torch_device_type_cpu() &&
+      torch.aoti_torch_get_current_cuda_stream(first.device_index, &frame.stream) != 0) {
+    return false;
   }
-  if (known.workspace_bytes != 0) {  // torch has it back behind the launch, in the order of its stream
-    const int64_t bytes = static_cast<int64_t>(known.workspace_bytes + kAlignment), stride = 1;
-    if (torch.aoti_torch_empty_strided(1, &bytes, &stride, torch.aoti_torch_dtype_uint8(), entry.device_type,
-                                       entry.device_index, &workspace.handle) != 0 ||
-        torch.torch_get_mutable_data_ptr(workspace.handle, &address) != 0) {
-      return nullptr;
-    }
-    const uint64_t aligned = (reinterpret_cast<uint64_t>(address) + kAlignment - 1) / kAlignment * kAlignment;
-    frame.workspace = reinterpret_cast<void*>(aligned);
-  }
-  return kw_plan_launch(known.plan, &frame, args) == KW_OK ? result.release() : nullptr;
+  Owned workspace;
+  if (known.workspace_bytes != 0 && !allocate_workspace(entry, workspace, frame)) return false;
+  return kw_plan_launch(known.plan, &frame, args) == KW_OK;
 }
 
-AtenTensorHandle launch_known(const AtenTensorHandle* tensors, uint64_t count, uint64_t options) {
+bool launch_known(const AtenTensorHandle* tensors, uint64_t count, uint64_t results, uint64_t options, Owned* made) {
   Key key;
-  if (!describe(tensors, count, options, key)) return nullptr;
+  if (!describe(tensors, count, results, options, key)) return false;
   Entry* entry = nullptr;
   {
     Lock lock(mutex);
     entry = find(key);
     if (entry != nullptr) __atomic_add_fetch(&entry->launches, 1, __ATOMIC_RELAXED);
   }
-  if (entry == nullptr) return nullptr;
+  if (entry == nullptr) return false;
   kw_torch_count& counted = counts[entry->known.counter];
   const bool timed = __atomic_fetch_add(&counted.calls, 1, __ATOMIC_RELAXED) % kTimed == 0;
   const uint64_t start = timed ? now_ns() : 0;
-  AtenTensorHandle result = launch(*entry, tensors, count);
-  if (result == nullptr) {
+  const bool launched = launch(*entry, tensors, count, made);
+  if (!launched) {
     __atomic_sub_fetch(&counted.calls, 1, __ATOMIC_RELAXED);
   } else if (timed) {
     __atomic_add_fetch(&counted.host_ns, kTimed * (now_ns() - start), __ATOMIC_RELAXED);
   }
   __atomic_sub_fetch(&entry->launches, 1, __ATOMIC_RELEASE);
-  return result;
+  return launched;
 }
 
-/* launch_two(Tensor a, Tensor b, int options) -> Tensor, and launch_three */
-void launch_operator(StableIValue* stack, uint64_t given, uint64_t) {
+/* launch_two(Tensor a, Tensor b, int options) -> Tensor, to launch_six; pair_three and pair_four -> (Tensor, Tensor) */
+void launch_operator(StableIValue* stack, uint64_t given, uint64_t results) {
   const uint64_t count = given - 1;
   AtenTensorHandle tensors[KW_TORCH_TENSORS] = {};
   for (uint64_t i = 0; i < count; ++i) tensors[i] = reinterpret_cast<AtenTensorHandle>(stack[i]);
-  AtenTensorHandle result = launch_known(tensors, count, stack[count]);
+  Owned made[KW_TORCH_RESULTS];
+  const bool launched = launch_known(tensors, count, results, stack[count], made);
   for (uint64_t i = 0; i < count; ++i) torch.aoti_torch_delete_tensor_object(tensors[i]);
-  if (result == nullptr) torch.aoti_torch_new_uninitialized_tensor(&result);
-  stack[0] = reinterpret_cast<StableIValue>(result);
+  for (uint64_t i = 0; i < results; ++i) {
+    AtenTensorHandle result = launched ? made[i].release() : nullptr;
+    if (result == nullptr) torch.aoti_torch_new_uninitialized_tensor(&result);
+    stack[i] = reinterpret_cast<StableIValue>(result);
+  }
 }
 
-bool learn(const AtenTensorHandle* tensors, uint64_t count, AtenTensorHandle result, uint64_t options,
-           const kw_torch_known& known) {
-  Key key;
+bool read(AtenTensorHandle tensor, Result& result) {
+  int64_t *sizes = nullptr, *strides = nullptr;
+  if (torch.aoti_torch_get_dim(tensor, &result.dims) != 0 || result.dims > kMaxDims) return false;
+  if (torch.aoti_torch_get_sizes(tensor, &sizes) != 0 || torch.aoti_torch_get_strides(tensor, &strides) != 0 ||
+      torch.aoti_torch_get_dtype(tensor, &result.dtype) != 0 ||
+      torch.aoti_torch_get_device_type(tensor, &result.device_type) != 0 ||
+      torch.aoti_torch_get_device_index(tensor, &result.device_index) != 0) {
+    return false;
+  }
+  for (int64_t i = 0; i < result.dims; ++i) result.sizes[i] = sizes[i], result.strides[i] = strides[i];
+  return true;
+}
+
+bool can_be_known(const kw_torch_known& known, uint64_t tensors) {
   if (known.struct_size != sizeof known || known.args_bytes > KW_TORCH_ARGS_BYTES ||
-      known.counter >= KW_TORCH_COUNTERS || !describe(tensors, count, options, key)) {
+      known.counter >= KW_TORCH_COUNTERS || known.results < 1 || known.results > KW_TORCH_RESULTS ||
+      tensors <= known.results || tensors - known.results > KW_TORCH_TENSORS) {
     return false;
   }
   for (uint32_t offset : known.offsets) {
     if (offset + sizeof(void*) > known.args_bytes) return false;
   }
-  int64_t *sizes = nullptr, *strides = nullptr;
+  for (uint32_t offset : known.result_offsets) {
+    if (offset + sizeof(void*) > known.args_bytes) return false;
+  }
+  return true;
+}
+
+/* Of `count` tensors the last ones are the results. */
+bool learn(const AtenTensorHandle* tensors, uint64_t count, uint64_t options, const kw_torch_known& known) {
+  if (!can_be_known(known, count)) return false;
+  const uint64_t operands = count - known.results;
+  Key key;
+  if (!describe(tensors, operands, known.results, options, key)) return false;
   auto* made = static_cast<Entry*>(calloc(1, sizeof(Entry)));
   if (made == nullptr) return false;
   made->known = known;
@@ -202,13 +244,11 @@ bool learn(const AtenTensorHandle* tensors, uint64_t count, AtenTensorHandle res
   made->words = key.count;
   memcpy(made->key, key.words, key.count * sizeof(uint64_t));
   memcpy(made->args, known.args, known.args_bytes);
-  bool read = torch.aoti_torch_get_dim(result, &made->dims) == 0 && made->dims <= kMaxDims;
-  read = read && torch.aoti_torch_get_sizes(result, &sizes) == 0 && torch.aoti_torch_get_strides(result, &strides) == 0;
-  read = read && torch.aoti_torch_get_dtype(result, &made->dtype) == 0;
-  read = read && torch.aoti_torch_get_device_type(result, &made->device_type) == 0;
-  read = read && torch.aoti_torch_get_device_index(result, &made->device_index) == 0;
-  if (read) {
-    for (int64_t i = 0; i < made->dims; ++i) made->sizes[i] = sizes[i], made->strides[i] = strides[i];
+  bool known_results = true;
+  for (uint32_t i = 0; i < known.results; ++i) {
+    known_results = known_results && read(tensors[operands + i], made->results[i]);
+  }
+  if (known_results) {
     Lock lock(mutex);
     if (entries < KW_TORCH_LIMIT && find(key) == nullptr) {
       Entry*& bucket = buckets[key.hash % kBuckets];
@@ -222,14 +262,14 @@ bool learn(const AtenTensorHandle* tensors, uint64_t count, AtenTensorHandle res
   return false;
 }
 
-/* learn_two(Tensor a, Tensor b, Tensor result, int options, int known) -> int, and learn_three: 1 = it is known now */
+/* learn_three(Tensor a, Tensor b, Tensor c, int options, int known) -> int, to learn_seven: 1 = it is known now */
 void learn_operator(StableIValue* stack, uint64_t given, uint64_t) {
-  const uint64_t count = given - 3;
-  AtenTensorHandle tensors[KW_TORCH_TENSORS + 1];
-  for (uint64_t i = 0; i <= count; ++i) tensors[i] = reinterpret_cast<AtenTensorHandle>(stack[i]);
-  const auto* known = reinterpret_cast<const kw_torch_known*>(stack[count + 2]);
-  const bool learned = learn(tensors, count, tensors[count], stack[count + 1], *known);
-  for (uint64_t i = 0; i <= count; ++i) torch.aoti_torch_delete_tensor_object(tensors[i]);
+  const uint64_t count = given - 2;
+  AtenTensorHandle tensors[KW_TORCH_TENSORS + KW_TORCH_RESULTS];
+  for (uint64_t i = 0; i < count; ++i) tensors[i] = reinterpret_cast<AtenTensorHandle>(stack[i]);
+  const auto* known = reinterpret_cast<const kw_torch_known*>(stack[count + 1]);
+  const bool learned = learn(tensors, count, stack[count], *known);
+  for (uint64_t i = 0; i < count; ++i) torch.aoti_torch_delete_tensor_object(tensors[i]);
   stack[0] = learned ? 1 : 0;
 }
 
@@ -238,10 +278,12 @@ struct Operator {
   void (*run)(StableIValue*, uint64_t, uint64_t);
 };
 
-constexpr Operator kOperators[] = {{"launch_two", launch_operator},
-                                   {"launch_three", launch_operator},
-                                   {"learn_two", learn_operator},
-                                   {"learn_three", learn_operator}};
+constexpr Operator kOperators[] = {
+    {"launch_two", launch_operator},  {"launch_three", launch_operator}, {"launch_four", launch_operator},
+    {"launch_five", launch_operator}, {"launch_six", launch_operator},   {"pair_three", launch_operator},
+    {"pair_four", launch_operator},   {"learn_three", learn_operator},   {"learn_four", learn_operator},
+    {"learn_five", learn_operator},   {"learn_six", learn_operator},     {"learn_seven", learn_operator},
+};
 
 bool implement(const char* key) {
   TorchLibraryHandle library = nullptr;  // torch forgets what was registered with a library that is deleted

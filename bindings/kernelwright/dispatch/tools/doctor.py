@@ -77,6 +77,7 @@ def report(verify: Sequence[Path] | None = None) -> Report:
         "libraries": _libraries(problems, damaged),
         "devices": _devices(problems),
         "drivers": _drivers(),
+        "torch": _torch_roads(),
         "toolchains": _toolchains(),
         "cache": _cache() | ({} if verify is None else {"verified": _verified(verify, problems, damaged)}),
         "problems": problems,
@@ -161,6 +162,29 @@ def _drivers() -> Report:
         # Only asked for where the kernel driver is: loading the runtime starts threads.
         found["hip"] = next((name for name in _HIP_RUNTIMES if _load(name)), None)
     return found
+
+
+_ROADS = "import json, kernelwright.torch as ours; print(json.dumps(ours.roads()))"
+_ROADS_S = 120  # torch may be read from a cold disk
+
+
+def _torch_roads() -> dict[str, str] | str | None:
+    """Which road eager calls of each function of kernelwright.torch take, and why; a text where they cannot be asked.
+
+    None without torch, which a process of its own imports: it takes seconds, and starts threads.
+    """
+    if find_spec("torch") is None or find_spec("kernelwright.torch") is None:
+        return None
+    command = [sys.executable, "-c", _ROADS]
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, timeout=_ROADS_S, errors="replace")
+        roads: dict[str, str] = json.loads(done.stdout)
+    except (OSError, subprocess.TimeoutExpired) as error:
+        return f"kernelwright.torch was not asked: {error}"
+    except ValueError:
+        said = done.stderr.strip().splitlines() or ["it said nothing"]
+        return f"kernelwright.torch was not imported: {said[-1]}"
+    return roads
 
 
 def _load(name: str) -> ctypes.CDLL | None:
@@ -314,6 +338,8 @@ def _text(found: Report) -> str:
     _library_text(found["libraries"], section)
     section("devices", {one["device"]: _device_text(one) for one in found["devices"]})
     section("drivers", {name: _joined(value) for name, value in found["drivers"].items()})
+    torch = found["torch"]
+    section("torch", {"roads": torch} if isinstance(torch, str) else torch or {})
     tools = found["toolchains"]
     rows = {name: f"{tool['path']}: {tool['version']}" for name, tool in tools["system"].items()}
     unpacked = [" ".join(wheel.split("-")[:2]) for wheel in tools["unpacked"]]

@@ -12,7 +12,7 @@ from kernelwright.dispatch.loading import installed
 from kernelwright.dispatch.testdata.mocks import ROOT, native_library, write_library
 from kernelwright.dispatch.tools import command, doctor
 
-SECTIONS = ["interpreter", "packages", "libraries", "devices", "drivers", "toolchains", "cache", "problems"]
+SECTIONS = ["interpreter", "packages", "libraries", "devices", "drivers", "torch", "toolchains", "cache", "problems"]
 
 
 @pytest.fixture(autouse=True)
@@ -50,6 +50,33 @@ def test_installed_kernels_are_listed_and_damage_is_a_problem(
         file.write(b"x")
     code, text = run(capsys)
     assert code == 3 and "has sha256" in text.partition("problems:")[2]
+
+
+@pytest.fixture
+def fake_torch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A package of that name, whose import does what a test writes."""
+    folder = tmp_path / "fake"
+    (folder / "torch").mkdir(parents=True)
+    monkeypatch.setenv("PYTHONPATH", str(folder))  # of the process that imports it
+    monkeypatch.setattr(doctor, "find_spec", lambda name: name)
+    return folder / "torch/__init__.py"
+
+
+def test_roads_of_torch_are_asked_in_a_process(fake_torch: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(doctor, "_ROADS", "import torch")
+    fake_torch.write_text('print(\'{"linear": "native", "varlen_attn": "python: why"}\')')
+    assert doctor.report()["torch"] == {"linear": "native", "varlen_attn": "python: why"}
+    assert "torch:\n  linear       native\n  varlen_attn  python: why" in doctor._text(doctor.report())
+    fake_torch.write_text("raise ImportError('it is broken')")
+    assert doctor.report()["torch"] == "kernelwright.torch was not imported: ImportError: it is broken"
+    monkeypatch.setattr(doctor, "_ROADS_S", 0.0)
+    assert "was not asked" in doctor._text(doctor.report()).partition("torch:")[2].splitlines()[1]
+
+
+def test_without_torch_there_are_no_roads(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(doctor, "find_spec", lambda name: None)
+    assert doctor.report()["torch"] is None
+    assert "torch:\n  none" in doctor._text(doctor.report())
 
 
 def test_caches_are_measured(caches: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -36,7 +36,7 @@ BF16 = torch.bfloat16
 pytestmark = pytest.mark.usefixtures("mocks_in_use")
 
 
-_GENERATOR = torch.Generator().manual_seed(0)  # of 800 other draws 15 take bf16 gradients beyond the bounds below
+_GENERATOR = torch.Generator().manual_seed(0)
 
 
 def some(*shape: int, dtype: torch.dtype = BF16) -> torch.Tensor:
@@ -96,6 +96,18 @@ def with_gradients(call: Call, operands: list[torch.Tensor]) -> list[torch.Tenso
     return [result, *torch.autograd.grad(loss, operands)]
 
 
+def check_within_torchs_error(found: list[torch.Tensor], torchs: list[torch.Tensor], exact: list[torch.Tensor]) -> None:
+    """Against float64: twice torch's own largest error, and two roundings of the largest value.
+
+    In 16 bits torch's gradients are no yardstick for ours: of 800 draws of shared heads, 28 of torch's and 26 of ours
+    were 0.02 beside the exact ones, and 31 beside each other.
+    """
+    for one, torchs_one, right in zip(found, torchs, exact, strict=True):
+        error, torchs_error = (float((given.double() - right).abs().max()) for given in (one, torchs_one))
+        rounding = torch.finfo(one.dtype).eps / 2
+        assert error <= 2 * torchs_error + 2 * rounding * float(right.abs().max())
+
+
 @pytest.mark.parametrize("name", CASES)
 def test_results_and_gradients_are_torchs_to_the_bit(name: str) -> None:
     operands, ours, theirs = CASES[name]
@@ -126,10 +138,10 @@ def test_graphs_hold_operators_that_never_fail(name: str, how: str) -> None:
         called = torch.export.export(Layer(), tuple(fresh(operands))).module()
     else:
         called = torch.compile(Layer(), backend="aot_eager", fullgraph=True, dynamic=how == "for all sizes")
+    exact = with_gradients(theirs, fresh([one.double() for one in operands]))
     for _ in range(2):
         found, expected = with_gradients(called, fresh(operands)), with_gradients(theirs, fresh(operands))
-        for one, other in zip(found, expected, strict=True):
-            torch.testing.assert_close(one, other, rtol=0.02, atol=0.02)
+        check_within_torchs_error(found, expected, exact)
     assert report().share == 0
     with strict(), pytest.raises(NoKernelError):
         called(*operands)

@@ -14,11 +14,16 @@ from kernelwright.torch.operator import laid_out, register
 from kernelwright.torch.operators import attention_batching, attention_gradient
 from kernelwright.torch.operators.attention_common import check_dtypes, dropout, features, records
 from kernelwright.torch.operators.attention_inputs import Folded, bias, fold
+from kernelwright.torch.operators.native import attention as native
+from kernelwright.torch.operators.native.taught import computed
+from kernelwright.torch.road import ROAD
 from kernelwright.torch.schemas import ATTENTION
+from torch.compiler import is_dynamo_compiling  # pants: no-infer-dep
 
 __all__ = ["scaled_dot_product_attention"]
 
 _DECISIONS = decisions.of("attention")
+_PYTHON_ROAD = bool(ROAD.why_not)
 
 
 def scaled_dot_product_attention(
@@ -77,17 +82,18 @@ def scaled_dot_product_attention(
             query, key, value, attn_mask, dropout_p, is_causal, scale, enable_gqa, dispatcher, deterministic, False,
             mask, window, alibi_slopes, sinks, soft_cap, seed, return_lse,
         )  # fmt: skip
-    recorded = _recorded(query, key, value)
-    given = query, key, value, attn_mask, dropout_p, is_causal, scale, enable_gqa, dispatcher, deterministic, recorded
-    return _DECISIONS.call(_attention, attentions.public, given, 4)
-
-
-def _recorded(query: Any, key: Any, value: Any) -> bool:
-    """Whether kernels write LSE for a gradient, which not all do; for what is a tensor."""
-    try:
-        return bool(torch.is_grad_enabled() and (query.requires_grad or key.requires_grad or value.requires_grad))
-    except AttributeError:  # refused by name later
-        return False
+    python_road = _PYTHON_ROAD or dispatcher != "" or is_dynamo_compiling()
+    asked = query, key, value, attn_mask, dropout_p, is_causal, scale, enable_gqa
+    if not python_road:
+        result = native.attention(*asked, deterministic)
+        if result is not None:
+            return result
+    # Not all kernels write LSE for a gradient.
+    recorded = torch.is_grad_enabled() and native.recorded(query, key, value)
+    given = *asked, dispatcher, deterministic, recorded
+    if python_road:
+        return _DECISIONS.call(_attention, attentions.public, given, 4)
+    return computed(_DECISIONS, _attention, attentions.public, given, 4, lambda *made: native.learn(*asked, *made))
 
 
 def _attention(

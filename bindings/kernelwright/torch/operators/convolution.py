@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import torch  # pants: no-infer-dep
 from kernelwright.dispatch import ArrayError
@@ -11,6 +12,10 @@ from kernelwright.torch.fallback import convolutions, decisions
 from kernelwright.torch.operator import laid_out, register
 from kernelwright.torch.operators import convolution_batching, convolution_gradient
 from kernelwright.torch.operators.convolution_launch import WINDOW_SCHEMA, Window, channels_last, empty, forward
+from kernelwright.torch.operators.native import convolution as native
+from kernelwright.torch.operators.native.taught import computed
+from kernelwright.torch.road import ROAD
+from torch.compiler import is_dynamo_compiling  # pants: no-infer-dep
 
 __all__ = ["conv1d", "conv2d", "conv3d"]
 
@@ -20,6 +25,7 @@ _SCHEMA = (
 )
 
 _DECISIONS = decisions.of("conv")
+_PYTHON_ROAD = bool(ROAD.why_not)
 
 Extents = int | Sequence[int]
 
@@ -63,8 +69,7 @@ def conv2d(
     :raises ProblemError: for numbers that make no convolution.
     :raises NoKernelError: where :func:`strict` holds and no kernel serves the problem or a gradient.
     """
-    given = x, w, bias, residual, 2, stride, padding, dilation, groups, activation, dispatcher
-    return _DECISIONS.call(_conv, convolutions.public, given, 4)
+    return _convolved(x, w, bias, residual, 2, stride, padding, dilation, groups, activation, dispatcher)
 
 
 def conv1d(
@@ -85,8 +90,7 @@ def conv1d(
     torch has no memory format for these. The result has its channels side by side, as has ``y.mT`` of a dense tensor
     (n, l, k); such an x is read where it lies.
     """
-    given = x, w, bias, residual, 1, stride, padding, dilation, groups, activation, dispatcher
-    return _DECISIONS.call(_conv, convolutions.public, given, 4)
+    return _convolved(x, w, bias, residual, 1, stride, padding, dilation, groups, activation, dispatcher)
 
 
 def conv3d(
@@ -106,8 +110,17 @@ def conv3d(
 
     The memory format is ``torch.channels_last_3d``.
     """
-    given = x, w, bias, residual, 3, stride, padding, dilation, groups, activation, dispatcher
-    return _DECISIONS.call(_conv, convolutions.public, given, 4)
+    return _convolved(x, w, bias, residual, 3, stride, padding, dilation, groups, activation, dispatcher)
+
+
+def _convolved(*given: Any) -> Any:
+    """On the road that knows the call; arguments are those of :func:`_conv`."""
+    if _PYTHON_ROAD or given[-1] != "" or is_dynamo_compiling():
+        return _DECISIONS.call(_conv, convolutions.public, given, 4)
+    result = native.conv(*given[:-1])
+    if result is not None:
+        return result
+    return computed(_DECISIONS, _conv, convolutions.public, given, 4, lambda *made: native.learn(*given[:-1], *made))
 
 
 def _conv(

@@ -25,16 +25,25 @@ from kernelwright.torch.operators.convolution_launch import WINDOW_SCHEMA, Windo
 
 def save(ctx: Any, inputs: tuple[Any, ...], output: torch.Tensor) -> None:
     """Keep what :func:`backward` needs."""
-    x, w, bias, residual, *window, ctx.activation, ctx.dispatcher = inputs
+    x, w, bias, residual, *window, activation, ctx.dispatcher = inputs
     ctx.window = Window(*window)
+    keep(ctx, x, w, bias, residual, activation, output)
+
+
+def keep(
+    ctx: Any, x: torch.Tensor, w: torch.Tensor, bias: torch.Tensor | None, residual: torch.Tensor | None,
+    activation: str, output: torch.Tensor,
+) -> None:  # fmt: skip
+    """Keep operands and result, but for what no gradient needs."""
+    ctx.activation = activation
     ctx.dtype, ctx.size, ctx.points = x.dtype, x.shape[2:], w.shape[2:]
-    again = activations.needs_argument(ctx.activation)
+    again = activations.needs_argument(activation)
     ctx.save_for_backward(
         x if w.requires_grad or again else None,
         w if x.requires_grad or again else None,
         bias if again else None,
         residual if again else None,
-        output if activations.needs_result(ctx.activation) else None,
+        output if activations.needs_result(activation) else None,
     )
 
 

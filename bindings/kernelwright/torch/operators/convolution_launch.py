@@ -111,8 +111,8 @@ def forward(
     if bias is not None and bias.stride(0) != 1 and bias.shape[0] > 1:
         bias = inputs.copied("bias", bias, "kernels read its values side by side")
     in_use.conv_forward(
-        _innermost(x), _innermost(w), _innermost(out), bias=bias, residual=_innermost(residual),
-        activation=activation, **_options(window),  # type: ignore[arg-type]
+        innermost(x), innermost(w), innermost(out), bias=bias, residual=innermost(residual),
+        activation=activation, **options_of(window),  # type: ignore[arg-type]
     )  # fmt: skip
     return out
 
@@ -122,7 +122,7 @@ def backward_data(
 ) -> torch.Tensor:  # fmt: skip
     """Write dx to ``out``."""
     in_use = dispatchers.find(dispatcher, dy.device)
-    in_use.conv_backward_data(_innermost(dy), _innermost(w), tuple(out.shape[2:]), _innermost(out), **_options(window))
+    in_use.conv_backward_data(innermost(dy), innermost(w), tuple(out.shape[2:]), innermost(out), **options_of(window))
     return out
 
 
@@ -131,18 +131,17 @@ def backward_weight(
 ) -> torch.Tensor:  # fmt: skip
     """Write dw to ``out``."""
     in_use = dispatchers.find(dispatcher, x.device)
-    in_use.conv_backward_weight(
-        _innermost(x), _innermost(dy), tuple(out.shape[2:]), _innermost(out), **_options(window)
-    )
+    in_use.conv_backward_weight(innermost(x), innermost(dy), tuple(out.shape[2:]), innermost(out), **options_of(window))
     return out
 
 
-def _innermost(tensor: torch.Tensor | None) -> torch.Tensor | None:
+def innermost(tensor: torch.Tensor | None) -> torch.Tensor | None:
     """The same memory in the order of a problem's shapes."""
     return None if tensor is None else plain(tensor).permute(_ORDERS[tensor.dim()])
 
 
-def _options(window: Window) -> dict[str, Any]:
+def options_of(window: Window) -> dict[str, Any]:
+    """The window in the words of ``Dispatcher.conv_forward``."""
     stride, left, right, dilation, groups = window
     padding = tuple(zip(left, right, strict=True))
     return {"stride": tuple(stride), "padding": padding, "dilation": tuple(dilation), "groups": groups}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch  # pants: no-infer-dep
@@ -13,7 +13,9 @@ from kernelwright.torch import activations, dispatchers, inputs
 from kernelwright.torch.fallback import decisions, products
 from kernelwright.torch.operator import plain, register
 from kernelwright.torch.operators import gemm_gradient, gemm_shapes
+from kernelwright.torch.operators.native import gemm as native_gemm
 from kernelwright.torch.operators.native import linear as native_linear
+from kernelwright.torch.operators.native.taught import computed
 from kernelwright.torch.road import ROAD
 from torch.compiler import is_dynamo_compiling  # pants: no-infer-dep
 
@@ -25,7 +27,7 @@ _SCHEMA = (
 )
 _DECISIONS = decisions.of("gemm")
 _PYTHON_ROAD = bool(ROAD.why_not)
-_native = native_linear.linear
+_native_layer = native_linear.linear
 _WIDER = {"fp16": torch.float16, "int32": torch.int32}  # results of 8-bit operands
 
 
@@ -64,7 +66,12 @@ def gemm(
     """
     ds = () if type(ds) is tuple and not ds else list(_listed(ds))
     given = a, b, ds, d_op, activation, alpha, out_dtype, dispatcher
-    return _DECISIONS.call(_gemm, products.gemm, given, 3)
+    if _PYTHON_ROAD or dispatcher != "" or is_dynamo_compiling():
+        return _DECISIONS.call(_gemm, products.gemm, given, 3)
+    result = native_gemm.gemm(a, b, ds, d_op, activation, alpha, out_dtype)
+    if result is not None:
+        return result
+    return computed(_DECISIONS, _gemm, products.gemm, given, 3, lambda *made: native_gemm.learn(*given[:-1], *made))
 
 
 def _gemm(
@@ -97,20 +104,27 @@ def linear(
 
     Everything else is as for :func:`gemm`.
     """
-    if _PYTHON_ROAD or dispatcher or is_dynamo_compiling():
-        return _DECISIONS.call(_linear, products.linear, (x, weight, bias, activation, dispatcher), 3)
-    result = _native(x, weight, bias, activation)
-    if result is None:
-        generation, ours = ROAD.generation, _DECISIONS.ours
-        result = _DECISIONS.call(_linear, products.linear, (x, weight, bias, activation, dispatcher), 3)
-        if _DECISIONS.ours != ours:
-            native_linear.learn(x, weight, bias, activation, result, generation)
-    return result
+    if not (_PYTHON_ROAD or dispatcher != "" or is_dynamo_compiling()):
+        result: torch.Tensor | None = _native_layer(x, weight, bias, activation)
+        if result is not None:
+            return result
+    return _layer(products.linear, (x, weight, bias, activation, dispatcher))
 
 
 def linear_then(x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None, activation: str) -> torch.Tensor:
     """:func:`linear` with an activation; where no kernel has both, the activation is an operator of its own."""
-    return _DECISIONS.call(_linear, _in_two, (x, weight, bias, activation, ""), 3)
+    if not (_PYTHON_ROAD or is_dynamo_compiling()):
+        result: torch.Tensor | None = _native_layer(x, weight, bias, activation)
+        if result is not None:
+            return result
+    return _layer(_in_two, (x, weight, bias, activation, ""))
+
+
+def _layer(torchs: Callable[..., torch.Tensor], given: tuple[Any, ...]) -> Any:
+    """A layer that the native road does not know, and may learn."""
+    if _PYTHON_ROAD or given[-1] != "" or is_dynamo_compiling():
+        return _DECISIONS.call(_linear, torchs, given, 3)
+    return computed(_DECISIONS, _linear, torchs, given, 3, lambda *made: native_linear.learn(*given[:-1], *made))
 
 
 def _in_two(
@@ -183,7 +197,7 @@ def _run(
     alpha: float = 1.0, out_dtype: torch.dtype | None = None, dispatcher: str = "",
 ) -> torch.Tensor:  # fmt: skip
     in_use = dispatchers.find(dispatcher, a.device)
-    shape = _shape(a, b)
+    shape = gemm_shapes.result_shape(a, b)
     a, b = gemm_shapes.addressable("a", plain(a)), gemm_shapes.addressable("b", plain(b))
     ds = ds and [gemm_shapes.addressable(f"ds[{number}]", plain(d), row_major=True) for number, d in enumerate(ds)]
     out = a.new_empty(shape, dtype=_dtype(a, out_dtype))
@@ -194,26 +208,11 @@ def _fake(
     a: torch.Tensor, b: torch.Tensor, ds: list[torch.Tensor], d_op: str = "add", activation: str = "none",
     alpha: float = 1.0, out_dtype: torch.dtype | None = None, dispatcher: str = "",
 ) -> torch.Tensor:  # fmt: skip
-    shape = _shape(a, b)
+    shape = gemm_shapes.result_shape(a, b)
     k, k_of_b = a.shape[-1], b.shape[-2]
     if k != k_of_b:
         raise ArrayError(f"a is {tuple(a.shape)} and b is {tuple(b.shape)}: k is {k} and {k_of_b}; they must be equal")
     return a.new_empty(shape, dtype=_dtype(a, out_dtype))
-
-
-def _shape(a: torch.Tensor, b: torch.Tensor) -> tuple[Any, ...]:
-    """Shape of the result; extents may be symbols. The dispatcher checks whether the operands fit."""
-    for name, operand in (("a", a), ("b", b)):
-        if operand.dim() not in (2, 3):
-            raise ArrayError(
-                f"{name} has shape {tuple(operand.shape)}; allowed: two dimensions, or three for a batch of matrices"
-            )
-    matrix = (a.shape[-2], b.shape[-1])
-    if a.dim() == b.dim() == 2:
-        return matrix
-    if a.dim() != b.dim():
-        return ((a if a.dim() == 3 else b).shape[0], *matrix)
-    return (a.shape[0] if b.shape[0] == 1 else b.shape[0], *matrix)
 
 
 def _dtype(a: torch.Tensor, out_dtype: torch.dtype | None) -> torch.dtype:

@@ -61,6 +61,24 @@ def as_product(a: torch.Tensor, b: torch.Tensor, ds: Sequence[torch.Tensor], nam
     return product._replace(shape=None) if same and not row and not column else product
 
 
+def result_shape(a: torch.Tensor, b: torch.Tensor) -> Shape:
+    """Shape of the operator's result; extents may be symbols. The dispatcher checks whether they fit.
+
+    ArrayError for operands of other than two or three dimensions.
+    """
+    for name, operand in (("a", a), ("b", b)):
+        if operand.dim() not in (2, 3):
+            raise ArrayError(
+                f"{name} has shape {tuple(operand.shape)}; allowed: two dimensions, or three for a batch of matrices"
+            )
+    matrix = (a.shape[-2], b.shape[-1])
+    if a.dim() == b.dim() == 2:
+        return matrix
+    if a.dim() != b.dim():
+        return ((a if a.dim() == 3 else b).shape[0], *matrix)
+    return (a.shape[0] if b.shape[0] == 1 else b.shape[0], *matrix)
+
+
 def _check(a: torch.Tensor, b: torch.Tensor, names: Sequence[str]) -> None:
     for name, operand in ((names[0], a), (names[1], b)):
         if operand.dim() == 0:

@@ -91,25 +91,13 @@ class AttentionCalls:
         own_workspace: bool = False,
     ) -> dict[str, Any]:
         """A call whose plan is not known, or whose workspace nobody else uses."""
-        memory, names = self._core.device.memory, NAMES[options.direction]
-        stream = launch_stream(operands, stream, memory)
-        views = {
-            name: view(array, name, stream) for name, array in zip(names, operands, strict=True) if array is not None
-        }
-        for name in NEEDED[options.direction]:
-            if name not in views:
-                raise ArrayError(f"{_ARGUMENTS.get(name, name)} is missing; this call needs it")
-        first = "k" if isinstance(options, AppendOptions) else "q"
-        self._core.check_memory(views[first].device)
-        problem: AppendProblem | AttentionProblem
-        if isinstance(options, AppendOptions):
-            problem = append_problem(views, options)
-        else:
-            problem = attention_problem(views, options)
+        names = NAMES[options.direction]
+        stream = launch_stream(operands, stream, self._core.device.memory)
+        first, problem = self._posed(operands, options, stream)
         plan = self._core.plan(problem)
-        makers = self._makers(problem, options, views[first], operands)
+        makers = self._makers(problem, options, first, operands)
         for at, make in makers:
-            operands[at] = self._core.made_on(stream, views[first].family, make)
+            operands[at] = self._core.made_on(stream, first.family, make)
         if own_workspace:
             numbers = {"seed": seed, "offset": offset} if isinstance(plan, AttentionPlan) else None
             plan.bound(tuple(operands), None, stream, numbers)()
@@ -121,6 +109,29 @@ class AttentionCalls:
         if key is not None and checked is not None:
             self.by_call.replace(key, (plan, checked, makers))
         return dict(zip(names, operands, strict=True))
+
+    def plan(self, given: dict[str, Any], options: Options) -> OperationPlan[Any]:
+        """The plan that :meth:`run` launches with these operands, results among them; nothing is launched."""
+        operands = [given.get(name) for name in NAMES[options.direction]]
+        stream = launch_stream(operands, None, self._core.device.memory)
+        return self._core.plan(self._posed(operands, options, stream)[1])
+
+    def _posed(
+        self, operands: list[Any], options: Options, stream: int | None
+    ) -> tuple[ArrayView, AppendProblem | AttentionProblem]:
+        """The view of the operand that stands first, and the problem of all."""
+        names = NAMES[options.direction]
+        views = {
+            name: view(array, name, stream) for name, array in zip(names, operands, strict=True) if array is not None
+        }
+        for name in NEEDED[options.direction]:
+            if name not in views:
+                raise ArrayError(f"{_ARGUMENTS.get(name, name)} is missing; this call needs it")
+        first = views["k" if isinstance(options, AppendOptions) else "q"]
+        self._core.check_memory(first.device)
+        if isinstance(options, AppendOptions):
+            return first, append_problem(views, options)
+        return first, attention_problem(views, options)
 
     def _makers(self, problem: Any, options: Options, first: ArrayView, operands: list[Any]) -> Allocators:
         """What allocates the results that the problem has and the caller does not give."""

@@ -67,17 +67,7 @@ class ConvCalls:
         """A call whose plan is not known."""
         stream = launch_stream((a, b, bias, residual, out), stream, self._core.device.memory)
         names = NAMES[options.direction]
-        layout = _layout(a, names[0], options.layout, stream)
-        dims = DIMS[layout]
-        views = {
-            name: tensor(array, name, 1 if name == "bias" else dims + 2, stream)
-            for name, array in zip(names, (a, b, bias, residual, out), strict=True)
-            if array is not None
-        }
-        self._core.check_memory(views[names[0]].device)
-        if out is None and options.beta:
-            raise ArrayError(f"beta is {options.beta} but out is not given; pass the old result as out")
-        problem = problem_of(views, options, layout)
+        views, problem = self._posed(a, b, bias, residual, out, options, stream)
         plan = self._core.plan(problem)
         assert isinstance(plan, ConvPlan)
         make = None
@@ -92,6 +82,30 @@ class ConvCalls:
         if key is not None and checked is not None:
             self.by_call.replace(key, (plan, checked, make))
         return out
+
+    def plan(self, a: Any, b: Any, bias: Any, residual: Any, out: Any, options: ConvOptions) -> ConvPlan:
+        """The plan that :meth:`run` launches with these arrays; nothing is launched."""
+        stream = launch_stream((a, b, bias, residual, out), None, self._core.device.memory)
+        plan = self._core.plan(self._posed(a, b, bias, residual, out, options, stream)[1])
+        assert isinstance(plan, ConvPlan)
+        return plan
+
+    def _posed(
+        self, a: Any, b: Any, bias: Any, residual: Any, out: Any, options: ConvOptions, stream: int | None
+    ) -> tuple[dict[str, ArrayView], ConvProblem]:
+        """Views of the arrays, and their problem."""
+        names = NAMES[options.direction]
+        layout = _layout(a, names[0], options.layout, stream)
+        dims = DIMS[layout]
+        views = {
+            name: tensor(array, name, 1 if name == "bias" else dims + 2, stream)
+            for name, array in zip(names, (a, b, bias, residual, out), strict=True)
+            if array is not None
+        }
+        self._core.check_memory(views[names[0]].device)
+        if out is None and options.beta:
+            raise ArrayError(f"beta is {options.beta} but out is not given; pass the old result as out")
+        return views, problem_of(views, options, layout)
 
 
 def problem_of(views: dict[str, ArrayView], options: ConvOptions, layout: str) -> ConvProblem:

@@ -6,24 +6,21 @@ from types import SimpleNamespace
 from typing import Any
 
 import torch  # pants: no-infer-dep
-from kernelwright.dispatch.core.cache import Cache
-from kernelwright.torch import activations, dispatchers
-from kernelwright.torch.fallback import decisions
-from kernelwright.torch.operators import gemm_gradient, gemm_shapes
-from kernelwright.torch.road import ROAD, launch, number, ordinary
+from kernelwright.torch import activations
+from kernelwright.torch.operators import gemm_gradient
+from kernelwright.torch.operators.native import gemm as native_gemm
+from kernelwright.torch.operators.native.taught import Lesson, Taught, records
+from kernelwright.torch.road import launch
 
-KINDS: dict[str | None, int] = {}
-"""Numbers of activations."""
-_LIMIT = 4096
-_untaught: Cache[Any, bool] = Cache(_LIMIT)  # kinds that need the Python road at each call
-_records = torch.is_grad_enabled
+_TAUGHT = Taught("gemm", "linear")
+_KINDS = _TAUGHT.kinds  # by activation
 
 
 def linear(x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None, activation: str | None) -> Any:
     """The layer, with its gradient recorded; None where the Python road must be taken."""
-    result = launch(KINDS, activation, x, weight, bias)
+    result = launch(_KINDS, activation, x, weight, bias)
     if result is None or not (
-        _records() and (weight.requires_grad or x.requires_grad or (bias is not None and bias.requires_grad))
+        records() and (weight.requires_grad or x.requires_grad or (bias is not None and bias.requires_grad))
     ):
         return result
     return _Linear.apply((result,), x, weight, bias, activation)
@@ -84,32 +81,12 @@ def learn(
 
     It can where kernels read all operands where they lie, and only rows and columns of matrices are left of them.
     """
-    if not ordinary():
-        return
-    tensors = (x, weight) if bias is None else (x, weight, bias)
-    kind = decisions.kind((*tensors, activation, generation), len(tensors))
-    if kind is None or _untaught.get(kind):
-        return
-    with torch.no_grad():
-        plain = [one.detach() for one in tensors]
-        taught = plain[1].dim() == 2 and plain[0].dim() >= 2 and result.numel() > 0 and plain[0].numel() > 0
-        taught = taught and result.dtype == x.dtype and _learn(plain, activation, result.detach(), generation)
-    if not taught:
-        _untaught.put(kind, True)
+    made = result.detach()
 
+    def lesson(x: torch.Tensor, weight: torch.Tensor, *ds: torch.Tensor) -> Lesson | None:
+        matrices = weight.dim() == 2 and x.dim() >= 2 and all(d.shape == weight.shape[:1] for d in ds)
+        if not matrices or made.dtype != x.dtype:
+            return None
+        return native_gemm.planned((x, weight, *ds), x, weight.t(), ds, "add", activation, 1.0, made)
 
-def _learn(tensors: list[torch.Tensor], activation: str | None, result: torch.Tensor, generation: int) -> bool:
-    x, weight, *ds = tensors
-    if x.element_size() == 1 or any(d.shape != (weight.shape[0],) for d in ds) or not result.is_contiguous():
-        return False  # operands of 8 bits have no gradient, which the Python road refuses
-    product = gemm_shapes.as_product(x, weight.t(), ds, ("x", "weight", "bias")[: len(tensors)])
-    a, b = gemm_shapes.addressable("a", product.a), gemm_shapes.addressable("b", product.b)
-    ds = [gemm_shapes.addressable("bias", d, row_major=True) for d in product.ds]
-    if any(read.data_ptr() != given.data_ptr() for read, given in zip((a, b, *ds), tensors, strict=True)):
-        return False  # a copy was read
-    in_use = dispatchers.find("", x.device)
-    out = result.view(a.shape[0], weight.shape[0])
-    word: Any = activation or "none"
-    plan = in_use.plan_gemm(a, b, out=out, ds=ds, activation=word)
-    members = ("a", "b", "multi_d", "d") if ds else ("a", "b", "d")
-    return ROAD.learn(tensors, number(KINDS, activation), result, "gemm", generation, in_use, plan, members)
+    _TAUGHT.learn((x, weight) if bias is None else (x, weight, bias), activation, generation, lesson)

@@ -1,9 +1,10 @@
 /* Operators of torch that launch known plans, for the Python bindings: torch calls them without Python between.
  *
- * launch_two and launch_three take as many tensors and a number that stands for all options, look the plan up by
- * shapes, strides, dtypes and devices, allocate the result through torch, and launch on its current stream. Of operands
- * that nothing is known of, and where the launch fails, the result is an undefined tensor, None in Python, which then
- * takes the road with all checks and has learn_two or learn_three remember the plan. */
+ * launch_two to launch_six take as many tensors and a number that stands for all options, look the plan up by shapes,
+ * strides, dtypes and devices, allocate the result through torch, and launch on its current stream; pair_three and
+ * pair_four have two results. Of operands that nothing is known of, and where the launch fails, a result is an
+ * undefined tensor, None in Python, which then takes the road with all checks and has learn_three to learn_seven, of so
+ * many tensors with the results among them, remember the plan. */
 #ifndef KERNELWRIGHT_DISPATCHER_TORCH_CALL_H
 #define KERNELWRIGHT_DISPATCHER_TORCH_CALL_H
 
@@ -14,7 +15,8 @@
 extern "C" {
 #endif
 
-#define KW_TORCH_TENSORS 3
+#define KW_TORCH_TENSORS 6
+#define KW_TORCH_RESULTS 2
 #define KW_TORCH_ARGS_BYTES 768
 #define KW_TORCH_COUNTERS 8
 #define KW_TORCH_LIMIT 4096u /* plans that are known at once */
@@ -25,10 +27,12 @@ typedef struct kw_torch_known {
   int32_t device;      /* ordinal */
   const kw_plan* plan; /* lives until kw_torch_forget returns */
   uint64_t workspace_bytes;
-  const void* args;                       /* the argument struct, but for the addresses of the tensors */
-  uint32_t args_bytes;                    /* of it, KW_TORCH_ARGS_BYTES at most */
-  uint32_t counter;                       /* which of KW_TORCH_COUNTERS counts the calls */
-  uint32_t offsets[KW_TORCH_TENSORS + 1]; /* in the argument struct, of the address of each tensor, the result's last */
+  const void* args;                          /* the argument struct, but for the addresses of the tensors */
+  uint32_t args_bytes;                       /* of it, KW_TORCH_ARGS_BYTES at most */
+  uint32_t counter;                          /* which of KW_TORCH_COUNTERS counts the calls */
+  uint32_t results;                          /* 1 or 2 */
+  uint32_t offsets[KW_TORCH_TENSORS];        /* in the argument struct, of the address of each tensor */
+  uint32_t result_offsets[KW_TORCH_RESULTS]; /* and of each result */
 } kw_torch_known;
 
 typedef struct kw_torch_count {
@@ -36,7 +40,7 @@ typedef struct kw_torch_count {
   uint64_t host_ns;
 } kw_torch_count;
 
-/* Implements the four operators, which are defined in torch's namespace kernelwright, for CPUs, and for GPUs where shim
+/* Implements the operators, which are defined in torch's namespace kernelwright, for CPUs, and for GPUs where shim
  * has their stream. Once in a process. */
 KW_EXPORT kw_status kw_torch_use(const kw_torch_shim* shim);
 /* Forgets all plans, and returns once no thread launches them. */

@@ -1,0 +1,128 @@
+"""Attention on the native road: what it learns of a call, and gradients of those that it has computed."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch  # pants: no-infer-dep
+from kernelwright.dispatch.operations.attention.from_arrays import AttentionOptions
+from kernelwright.problems.attention.structs import AttentionArgs
+from kernelwright.torch import dispatchers
+from kernelwright.torch.operators import attention_gradient
+from kernelwright.torch.operators.attention_inputs import bias, fold
+from kernelwright.torch.operators.native.taught import Lesson, Taught, records, same_memory
+from kernelwright.torch.road import launch, launch_all, launch_pair
+from kernelwright.torch.schemas import ATTENTION, keep
+
+_TAUGHT = Taught("attention", "scaled_dot_product_attention")
+_KINDS = _TAUGHT.kinds
+_NUMBERS = {int, float}
+
+
+def _option(dropout_p: Any, is_causal: Any, scale: Any, enable_gqa: Any, recorded: bool) -> Any:
+    """What a plan depends on beside tensors; None where the Python road must be taken: it draws seeds of dropout."""
+    if type(dropout_p) not in _NUMBERS or dropout_p or (scale is not None and type(scale) is not float):
+        return None
+    return bool(is_causal), scale, bool(enable_gqa), recorded
+
+
+def attention(
+    query: torch.Tensor, key: torch.Tensor, value: torch.Tensor, attn_mask: torch.Tensor | None, dropout_p: float,
+    is_causal: bool, scale: float | None, enable_gqa: bool, deterministic: bool,
+) -> Any:  # fmt: skip
+    """The result, with its gradient recorded; None where the Python road must be taken."""
+    if records() and recorded(query, key, value, attn_mask):
+        option = _option(dropout_p, is_causal, scale, enable_gqa, True)
+        tensors = (query, key, value) if attn_mask is None else (query, key, value, attn_mask)
+        results = None if option is None else launch_pair(_KINDS, option, tensors)
+        if results is None:
+            return None
+        return _Attention.apply(results, query, key, value, attn_mask, bool(is_causal), scale, bool(deterministic))
+    option = _option(dropout_p, is_causal, scale, enable_gqa, False)
+    if option is None:
+        return None
+    if attn_mask is None:
+        return launch(_KINDS, option, query, key, value)
+    return launch_all(_KINDS, option, (query, key, value, attn_mask))
+
+
+def recorded(*tensors: Any) -> bool:
+    """Whether one of them has a gradient; False for what is no tensor, which the Python road refuses."""
+    try:
+        return any(one is not None and one.requires_grad for one in tensors)
+    except AttributeError:
+        return False
+
+
+class _Attention(torch.autograd.function._SingleLevelFunction):  # type: ignore[misc]
+    """Records attention that has been computed. No transform is active."""
+
+    @staticmethod
+    def forward(
+        ctx: Any, computed: Any, q: Any, k: Any, v: Any, mask: Any, causal: bool, scale: Any, deterministic: bool
+    ) -> torch.Tensor:
+        """The first of the results, O and LSE: no inputs, which autograd would make a view of."""
+        rules = ("top_left", -1, 0) if causal else ("none", -1, -1)
+        call = ATTENTION.arguments((q, k, v, mask, None, None, None, *rules, scale, 0.0, 0.0, True, deterministic, ""))
+        keep(ctx, call, computed)
+        out: torch.Tensor = computed[0]
+        return out
+
+    @staticmethod
+    def backward(ctx: Any, grad: torch.Tensor) -> tuple[Any, ...]:
+        """See :func:`attention_gradient.backward`."""
+        needed = ctx.needs_input_grad
+        ctx.needs_input_grad = ATTENTION.arguments((*needed[1:5], *[False] * 12))
+        try:
+            q, k, v, mask, *_ = attention_gradient.backward(ctx, grad, grad)
+        finally:
+            ctx.needs_input_grad = needed
+        wanted = zip((q, k, v, mask), needed[1:5], strict=True)
+        return None, *(one if needs else None for one, needs in wanted), None, None, None
+
+
+def learn(
+    query: torch.Tensor, key: torch.Tensor, value: torch.Tensor, attn_mask: torch.Tensor | None, dropout_p: float,
+    is_causal: bool, scale: float | None, enable_gqa: bool, result: torch.Tensor, generation: int,
+) -> None:  # fmt: skip
+    """Teach the native road the plan of attention that the dispatcher in use has just computed.
+
+    It can be taught where kernels read all operands where they lie, of four dimensions where gradients are recorded.
+    """
+    tensors = (query, key, value) if attn_mask is None else (query, key, value, attn_mask)
+    with_lse = records() and recorded(*tensors)
+    option = _option(dropout_p, is_causal, scale, enable_gqa, with_lse)
+    if option is None:
+        return
+    made = result.detach()
+
+    def lesson(*given: torch.Tensor) -> Lesson | None:
+        return _planned(given, option, made)
+
+    _TAUGHT.learn(tensors, option, generation, lesson)
+
+
+def _planned(given: tuple[torch.Tensor, ...], option: Any, result: torch.Tensor) -> Lesson | None:
+    causal, scale, enable_gqa, with_lse = option
+    folded = fold(given[0], given[1], given[2], enable_gqa)
+    added = bias(given[3], folded) if len(given) == 4 else None
+    read = [folded.query, folded.key, folded.value, *([] if added is None else [added])]
+    if not same_memory(read, given):
+        return None
+    if with_lse and any(one.shape != other.shape for one, other in zip(read, given, strict=True)):
+        return None  # autograd records views of them, on the Python road
+    out = attention_gradient.beside(folded.query, folded.value.shape[-1])
+    shaped = out.reshape(folded.out)
+    if shaped.data_ptr() != out.data_ptr() or shaped.stride() != result.stride() or shaped.shape != result.shape:
+        return None
+    lse = out.new_empty(out.shape[:-1], dtype=torch.float32) if with_lse else None
+    in_use = dispatchers.find("", out.device)
+    window = (-1, 0) if causal else None
+    options = AttentionOptions(
+        "forward", "bhsd", mask="top_left" if causal else "none", window=window, scale=scale, lse=with_lse
+    )
+    names = {"q": folded.query, "k": folded.key, "v": folded.value, "bias": added}
+    plan = in_use._attention.plan({**names, "o": out, "lse": lse}, options)
+    places = [getattr(AttentionArgs, name).offset for name, one in names.items() if one is not None]
+    written = [AttentionArgs.o.offset, *([AttentionArgs.lse.offset] if with_lse else [])]
+    return Lesson(in_use, plan, (shaped,) if lse is None else (shaped, lse), (places, written))

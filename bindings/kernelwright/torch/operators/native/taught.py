@@ -1,0 +1,101 @@
+"""What the native road has learned of public functions: numbers of options, and calls that cannot be taught."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Sequence
+from typing import Any, NamedTuple
+
+import torch  # pants: no-infer-dep
+from kernelwright.dispatch import Dispatcher, KernelwrightError
+from kernelwright.dispatch.core.cache import Cache
+from kernelwright.dispatch.core.plan import OperationPlan
+from kernelwright.torch import inputs
+from kernelwright.torch.fallback import decisions
+from kernelwright.torch.road import ROAD, number, ordinary
+
+_LIMIT = 4096
+records = torch.is_grad_enabled
+
+
+class Lesson(NamedTuple):
+    """What the native road is taught of a call.
+
+    :ivar results: of the sizes, strides and dtypes of those that the call allocates.
+    :ivar places: bytes in the plan's argument struct where addresses stand: of the operands, and of the results.
+    """
+
+    dispatcher: Dispatcher
+    plan: OperationPlan[Any]
+    results: Sequence[torch.Tensor]
+    places: tuple[list[int], list[int]]
+
+
+class Taught:
+    """Kinds of calls of public functions. Threads may share it.
+
+    :ivar kinds: numbers of options, for :func:`kernelwright.torch.road.launch`.
+    """
+
+    def __init__(self, operator: str, *functions: str) -> None:
+        """``operator`` counts the calls; ``functions`` are the public ones."""
+        self.operator = operator
+        ROAD.functions.update(functions)
+        self.kinds: dict[Any, int] = {}
+        self._untaught: Cache[Any, bool] = Cache(_LIMIT)  # kinds that need the Python road at each call
+
+    def learn(
+        self, tensors: Sequence[torch.Tensor], option: Hashable, generation: int, lesson: Callable[..., Lesson | None]
+    ) -> None:
+        """Teach the native road a call that a kernel has just computed, where ``lesson(*tensors)`` says how.
+
+        :param generation: of the road, from before the call.
+        """
+        if not ordinary():
+            return
+        try:
+            kind = decisions.kind((*tensors, option, generation), len(tensors))
+            if kind is None or self._untaught.get(kind):
+                return
+            hash(kind)
+        except TypeError:  # options that cannot be hashed
+            return
+        with torch.no_grad():
+            plain = [one.detach() for one in tensors]
+            taught = all(one.numel() > 0 and one.element_size() > 1 for one in plain) and self._teach(
+                plain, option, generation, lesson
+            )
+        if not taught:
+            self._untaught.put(kind, True)
+
+    def _teach(
+        self, plain: list[torch.Tensor], option: Hashable, generation: int, lesson: Callable[..., Lesson | None]
+    ) -> bool:
+        """Operands of 8 bits have no gradient, which the Python road refuses, and those without elements no plan."""
+        try:
+            with inputs.refusing_copies():
+                found = lesson(*plain)
+        except (inputs.CopyNeededError, KernelwrightError):  # the latter where what was counted was another call's
+            return False
+        if found is None or any(one.numel() == 0 for one in found.results):
+            return False
+        numbered = number(self.kinds, option)
+        return numbered is not None and ROAD.learn(
+            plain, numbered, found.results, self.operator, generation, found.dispatcher, found.plan, found.places
+        )
+
+
+def same_memory(read: Sequence[torch.Tensor], given: Sequence[torch.Tensor]) -> bool:
+    """Whether what kernels read are the operands themselves, or views of them, and no copies."""
+    return all(one.data_ptr() == other.data_ptr() for one, other in zip(read, given, strict=True))
+
+
+def computed(
+    decided: decisions.Decisions, ours: Callable[..., Any], torchs: Callable[..., Any], given: tuple[Any, ...],
+    tensors: int, learn: Callable[[Any, int], None],
+) -> Any:  # fmt: skip
+    """The result by the Python road; where a kernel computed it, ``learn(result, generation)`` is called."""
+    generation, before = ROAD.generation, decided.ours
+    result = decided.call(ours, torchs, given, tensors)
+    if decided.ours != before:
+        learn(result, generation)
+    return result
