@@ -41,7 +41,11 @@ def compiler(tmp_path: Path) -> Path:
 def building(workspace: Workspace, compiler: Path) -> Iterator[subprocess.Popen[str]]:
     """A build in the background, which gets an interrupt in the end."""
     workspace.write("p/BUILD", BUILD)
-    options = ("--keep-sandboxes=always", "--kernelwright-host-toolchain=system", f"--kernelwright-host-path={compiler}")
+    options = (
+        "--keep-sandboxes=always",
+        "--kernelwright-host-toolchain=system",
+        f"--kernelwright-host-path={compiler}",
+    )
     command = (workspace.launcher, *options, "package", "p:lib")
     environment = {**os.environ, "PANTS_DYNAMIC_UI": "false"}
     pants = subprocess.Popen(command, cwd=workspace.root, env=environment, stderr=subprocess.PIPE, text=True)

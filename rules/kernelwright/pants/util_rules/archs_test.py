@@ -45,7 +45,9 @@ def planned(arch: str, log: Path) -> PlannedLibrary:
     shared = f"{arch}/libx.so"
     kernels = tuple(ActionsRequest((), (action(name, (), meeting(name, log, 4)),), (name,)) for name in objects)
     link = ActionsRequest((), (action(shared, objects, ("/bin/sh", "-c", ": >$0", shared)),), (shared,))
-    return PlannedLibrary(arch, "{}", shared, (), (), (PlannedGroup(kernels, None, Library(f"libx.so for {arch}", len(kernels))),), link)
+    return PlannedLibrary(
+        arch, "{}", shared, (), (), (PlannedGroup(kernels, None, Library(f"libx.so for {arch}", len(kernels))),), link
+    )
 
 
 def test_architectures_and_kernels_build_side_by_side(tmp_path: Path) -> None:
