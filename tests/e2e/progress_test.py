@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import os
 import secrets
 import signal
 import subprocess
@@ -47,8 +46,7 @@ def building(workspace: Workspace, compiler: Path) -> Iterator[subprocess.Popen[
         f"--kernelwright-host-path={compiler}",
     )
     command = (workspace.launcher, *options, "package", "p:lib")
-    environment = {**os.environ, "PANTS_DYNAMIC_UI": "false"}
-    pants = subprocess.Popen(command, cwd=workspace.root, env=environment, stderr=subprocess.PIPE, text=True)
+    pants = subprocess.Popen(command, cwd=workspace.root, stderr=subprocess.PIPE, text=True)
     try:
         yield pants
     finally:
