@@ -1,9 +1,10 @@
 """What each change to the process of Pants 2.17 saves (rules/kernelwright/pants/compat/pants_2_17), left out in turn.
 
-    PYTHONPATH=tests python benchmarks/build/patches.py > benchmarks/results/pants_2_17_patches.json
+    PYTHONPATH=tests python benchmarks/build/patches.py --pants PYTHON > benchmarks/results/pants_2_17_patches.json
 
-CPU seconds of client and daemon, in workspaces that take turns. ``pants`` is a Python that can import Pants 2.17: the
-hash of file requests is measured by itself in it, since its cost grows with the square of a build's kernels.
+CPU seconds of client and daemon, and the daemon's memory, in workspaces that take turns. ``--pants`` is a Python that
+can import Pants 2.17: the hash of file requests is measured by itself in it, since its cost grows with the square of a
+build's kernels.
 """
 
 from __future__ import annotations
@@ -23,8 +24,7 @@ from build.scale import Site, spread
 from machine import describe
 
 _PATCHES = "rules/kernelwright/pants/compat/pants_2_17/patches.py"
-_LEFT_OUT = {
-    "nothing": None,
+_CHANGES = {
     "kept memory": (_PATCHES, "    keep_memory()\n", ""),
     "rarer collection of garbage": (_PATCHES, "    collect_less_often()\n", ""),
     "one question for the dependencies of a set": (
@@ -33,6 +33,7 @@ _LEFT_OUT = {
         "if False:",
     ),
 }
+_LEFT_OUT = {"nothing": (), **{name: (name,) for name in _CHANGES}, "all three": tuple(_CHANGES)}
 _HASHES = """
 import sys, time
 from pants.engine.fs import CreateDigest, FileContent
@@ -53,15 +54,22 @@ def hashes(python: str, requests: int) -> dict[str, Any]:
     return found
 
 
-def measure(kernels: int, repeats: int) -> dict[str, Any]:
+def share_store(site: Site, store: Path) -> None:
+    """Let a workspace find what another one has expanded."""
+    kept = (option for option in site.build.options if not option.startswith("--local-store-dir="))
+    site.build.options = (*kept, f"--local-store-dir={store}")
+
+
+def measure(kernels: int, repeats: int, store: Path | None) -> dict[str, Any]:
     """``peek`` and ``list`` of all targets in a daemon that has done it before, without one patch at a time."""
     with tempfile.TemporaryDirectory() as folder:
         sites = {}
         try:
-            for number, (name, change) in enumerate(_LEFT_OUT.items()):
+            for number, (name, changes) in enumerate(_LEFT_OUT.items()):
                 sites[name] = Site(Path(folder) / str(number), kernels, 100, "sets")
-                if change:
-                    sites[name].build.workspace.replace(*change)
+                share_store(sites[name], store or Path(folder, "store"))
+                for change in changes:
+                    sites[name].build.workspace.replace(*_CHANGES[change])
             calls = ("list", "peek")
             for site in sites.values():
                 for call in calls:
@@ -71,10 +79,14 @@ def measure(kernels: int, repeats: int) -> dict[str, Any]:
                 for call in calls:
                     for name, site in sites.items():
                         runs[name][call].append(site.pants(call, "s::"))
+            memory = {name: site.build.workspace.daemon_memory_mb() for name, site in sites.items()}
         finally:
             for site in sites.values():
                 site.build.close()
-    return {name: {call: spread(found) for call, found in of.items()} for name, of in runs.items()}
+    return {
+        name: {**{call: spread(found) for call, found in of.items()}, "daemon_mb": memory[name]}
+        for name, of in runs.items()
+    }
 
 
 def main() -> None:
@@ -82,13 +94,14 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--kernels", type=int, default=2000)
     parser.add_argument("--repeats", type=int, default=5)
+    parser.add_argument("--store", type=Path, help="a folder whose contents a later run uses; default: none is kept")
     parser.add_argument("--pants", required=True, metavar="PYTHON", help="the Python of an installed Pants 2.17")
     arguments = parser.parse_args()
     measured = {
         "machine": describe(),
         "kernels": arguments.kernels,
         "file_requests": hashes(arguments.pants, arguments.kernels),
-        "left_out": measure(arguments.kernels, arguments.repeats),
+        "left_out": measure(arguments.kernels, arguments.repeats, arguments.store),
     }
     print(json.dumps(measured, indent=1))
 

@@ -1,65 +1,141 @@
 """What a person without Pants' dynamic display sees of a long build: a line now and then, none for each kernel.
 
 Pants prints a line for each process at the level INFO, of which a library has hundreds. Their level is therefore DEBUG,
-and the rules that run them count here.
+and the rules that run them count here. A thread says how many kernels are done, so that a kernel which compiles for
+minutes does not silence the build.
 """
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import threading
 import time
-from typing import Callable
+from dataclasses import dataclass
+from typing import Callable, Iterator, Optional
+
+from pants.engine.streaming_workunit_handler import (
+    thread_locals_get_for_current_thread,
+    thread_locals_set_for_current_thread,
+)
 
 _logger = logging.getLogger(__name__)
 
 SECONDS = 10.0  # between two lines of one library
+PAUSE = 1.0  # seconds without any work after which a library is built anew
+
+
+@dataclass(frozen=True)
+class Library:
+    """A library by what people call it, and how many kernels it has."""
+
+    title: str
+    kernels: int
 
 
 class Progress:
-    """How many kernels of a library are done.
+    """How many kernels of a library are done, which the rules that build it tell by ``at_work``.
 
-    Lanes whose results Pants remembers never start, and their kernels count as done: what is left is what lanes have
-    announced and not finished.
+    Rules whose results Pants remembers never start, and their kernels count as done: what is left is what rules have
+    begun with and not finished. After a change of a source, Pants runs the rules of single kernels before that of the
+    library, so whichever starts first says that the library is being built.
     """
 
-    def __init__(self, what: str, kernels: int, clock: Callable[[], float] = time.monotonic) -> None:
-        self.what = what
-        self.kernels = kernels
+    def __init__(
+        self,
+        library: Library,
+        clock: Callable[[], float] = time.monotonic,
+        watch: Optional[Callable[[Progress], None]] = None,
+    ) -> None:
+        self._library = library
         self._clock = clock
-        self._lock = threading.Lock()  # rules run in any of Pants' threads
+        self._watch = watch or _start_thread
+        # Rules run in any of Pants' threads. One that is given up leaves at_work wherever Python destroys it, which may
+        # be in a thread that holds the lock.
+        self._lock = threading.RLock()
+        self._rules = 0
         self._left = 0
-        self._next_line = clock() + SECONDS
-        _logger.info(f"Building {what}: {_count(kernels)}")
+        self._idle_since = -float("inf")
+        self._next_line = 0.0
+        self._watched = False
+        self._console = thread_locals_get_for_current_thread()
 
-    def start(self, kernels: int) -> None:
-        """A lane has begun with so many kernels."""
-        with self._lock:
-            self._left += kernels
+    @contextlib.contextmanager
+    def at_work(self, kernels: int = 0) -> Iterator[Callable[[], None]]:
+        """A rule works on the library and begins with so many kernels; what is yielded is called after each of them."""
+        left = kernels
 
-    def finish_one(self) -> None:
-        """A kernel of a lane that has begun is done; says so if the last line is old enough."""
+        def done() -> None:
+            nonlocal left
+            with self._lock:
+                left -= 1
+                self._left -= 1
+
+        self._begin(kernels)
+        try:
+            yield done
+        finally:  # of a rule that failed or was given up, too
+            with self._lock:
+                self._left -= left
+                self._rules -= 1
+                self._idle_since = self._clock()
+
+    def _begin(self, kernels: int) -> None:
         with self._lock:
-            self._left -= 1
             now = self._clock()
-            if self._left <= 0 or now < self._next_line:
-                return
+            begins = self._rules == 0 and now - self._idle_since >= PAUSE
+            if begins:
+                self._next_line = now + SECONDS
+            self._rules += 1
+            self._left += kernels
+            self._console = thread_locals_get_for_current_thread()  # of the run that builds the library now
+            starts, self._watched = not self._watched, True
+        if begins:
+            _logger.info(f"Building {self._library.title}: {_count(self._library.kernels)}")
+        if starts:
+            self._watch(self)
+
+    def tick(self) -> Optional[float]:
+        """Say how many kernels are done if the last line is old enough.
+
+        Returns seconds until the next call, None if nothing is left to wait for.
+        """
+        with self._lock:
+            if self._rules == 0:
+                self._watched = False
+                return None
+            now = self._clock()
+            if now < self._next_line:
+                return self._next_line - now
             self._next_line = now + SECONDS
-            done = max(self.kernels - self._left, 0)
-        _logger.info(f"{self.what}: {done} of {_count(self.kernels)} done")
+            console = self._console
+            done = max(self._library.kernels - self._left, 0)
+        thread_locals_set_for_current_thread(console)  # otherwise the line would be one of the daemon's log
+        _logger.info(f"{self._library.title}: {done} of {_count(self._library.kernels)} done")
+        return SECONDS
 
 
-_builds: dict[str, Progress] = {}
+_builds: dict[Library, Progress] = {}
+_lock = threading.RLock()
 
 
-def begin(what: str, kernels: int) -> None:
-    """A library is being built. ``what`` names it in lines and for the other functions."""
-    _builds[what] = Progress(what, kernels)
+def of(library: Library) -> Progress:
+    """The progress of a library, which all of its rules share."""
+    with _lock:
+        if library not in _builds:
+            _builds[library] = Progress(library)
+        return _builds[library]
 
 
-def of(what: str) -> Progress:
-    """The progress of a library whose build has begun in this process."""
-    return _builds[what]
+def _start_thread(progress: Progress) -> None:
+    threading.Thread(target=_tick_until_done, args=(progress,), name="kernelwright-progress", daemon=True).start()
+
+
+def _tick_until_done(progress: Progress) -> None:
+    seconds = progress.tick()
+    while seconds is not None:
+        time.sleep(seconds)
+        seconds = progress.tick()
 
 
 def _count(kernels: int) -> str:

@@ -67,12 +67,12 @@ class LibraryRequest:
 class PlannedGroup:
     """Kernels that build in parallel, and their names; in a large library ``link`` combines their objects into one.
 
-    ``library`` names the library for people.
+    ``library`` is what is said of the library's progress.
     """
 
     kernels: tuple[ActionsRequest, ...]
     link: Optional[ActionsRequest]
-    library: str
+    library: progress.Library
     names: tuple[str, ...] = ()
 
 
@@ -98,11 +98,6 @@ class PlannedLibrary:
     link: ActionsRequest
     models: tuple[tuple[str, str], ...] = ()  # the files of those in it, and their sha256
 
-    @property
-    def title(self) -> str:
-        """What people call it."""
-        return _title(self.library, self.arch)
-
 
 @dataclass(frozen=True)
 class PlannedLibraries:
@@ -120,7 +115,7 @@ class _Lane:
     """
 
     kernels: tuple[ActionsRequest, ...]
-    library: str
+    library: progress.Library
 
 
 @dataclass(frozen=True)
@@ -234,10 +229,11 @@ def parse_library(library: Mapping[str, Any], models: Mapping[str, str] = Frozen
         group["output"]: _request([producer[group["output"]]], files, [group["output"]]) for group in library["groups"]
     }
     done = {action.id for request in (*kernels.values(), *links.values()) for action in request.actions}
-    title = _title(library["library"], library["arch"])
+    title = f"{PurePosixPath(library['library']).name} for {library['arch']}"
+    counted = progress.Library(title, len(kernels))
     groups = [
         PlannedGroup(
-            tuple(kernels[name] for name in group["kernels"]), links[group["output"]], title, tuple(group["kernels"])
+            tuple(kernels[name] for name in group["kernels"]), links[group["output"]], counted, tuple(group["kernels"])
         )
         for group in library["groups"]
     ]
@@ -249,14 +245,10 @@ def parse_library(library: Mapping[str, Any], models: Mapping[str, str] = Frozen
         library=library["library"],
         reports=tuple(sorted(library["reports"].values())),
         trees=tuple(sorted({tree for action in steps.values() for tree in action.trees})),
-        groups=tuple(groups) or (PlannedGroup(tuple(kernels.values()), None, title, tuple(kernels)),),
+        groups=tuple(groups) or (PlannedGroup(tuple(kernels.values()), None, counted, tuple(kernels)),),
         link=_request([action for id, action in steps.items() if id not in done], files, [library["library"]]),
         models=tuple((path, sha256) for path, sha256 in sorted(models.items()) if PurePosixPath(path).stem in inside),
     )
-
-
-def _title(library: str, arch: str) -> str:
-    return f"{PurePosixPath(library).name} for {arch}"
 
 
 def _closure(outputs: Iterable[str], producer: Mapping[str, Action]) -> set[str]:
@@ -297,12 +289,11 @@ async def _manifest(planned: PlannedLibrary, objects: Digest, linked: Digest) ->
 
 @rule(desc="Build kernels one after the other", level=LogLevel.DEBUG)
 async def build_lane(lane: _Lane) -> _BuiltLane:
-    counted = progress.of(lane.library)
-    counted.start(len(lane.kernels))
     built = []
-    for kernel in lane.kernels:
-        built.append(await actions.run_actions(kernel, **implicitly()))
-        counted.finish_one()
+    with progress.of(lane.library).at_work(len(lane.kernels)) as done:
+        for kernel in lane.kernels:
+            built.append(await actions.run_actions(kernel, **implicitly()))
+            done()
     return _BuiltLane(tuple(built))
 
 
@@ -312,28 +303,29 @@ async def build_group(group: PlannedGroup, options: GlobalOptions) -> BuiltGroup
     if options.remote_execution:
         at_once += options.process_execution_remote_parallelism
     starts = range(min(at_once, len(group.kernels)))
-    lanes = await concurrently(
-        build_lane(_Lane(group.kernels[start::at_once], group.library), **implicitly()) for start in starts
-    )
-    kernels = [lanes[n % at_once].kernels[n // at_once] for n in range(len(group.kernels))]
-    files = await digests.merge(kernel.digest for kernel in kernels)
-    seconds = tuple((name, one.seconds) for name, one in zip(group.names, kernels) if one.seconds is not None)
-    if group.link is None:
-        return BuiltGroup(files, files, seconds)
-    linked = await actions.run_actions(replace(group.link, inputs=files), **implicitly())
-    return BuiltGroup(files, linked.digest, seconds)
+    with progress.of(group.library).at_work():
+        lanes = await concurrently(
+            build_lane(_Lane(group.kernels[start::at_once], group.library), **implicitly()) for start in starts
+        )
+        kernels = [lanes[n % at_once].kernels[n // at_once] for n in range(len(group.kernels))]
+        files = await digests.merge(kernel.digest for kernel in kernels)
+        seconds = tuple((name, one.seconds) for name, one in zip(group.names, kernels) if one.seconds is not None)
+        if group.link is None:
+            return BuiltGroup(files, files, seconds)
+        linked = await actions.run_actions(replace(group.link, inputs=files), **implicitly())
+        return BuiltGroup(files, linked.digest, seconds)
 
 
 @rule(desc="Build kernel library for an architecture", level=LogLevel.DEBUG)
 async def build_library(planned: PlannedLibrary) -> BuiltLibrary:
-    progress.begin(planned.title, sum(len(group.kernels) for group in planned.groups))
-    groups = await concurrently(build_group(group, **implicitly()) for group in planned.groups)
-    inputs = await digests.merge(group.linked for group in groups)
-    linked = await actions.run_actions(replace(planned.link, inputs=inputs), **implicitly())
-    objects = await digests.merge(group.files for group in groups)
-    manifest = await _manifest(planned, objects, linked.digest)
-    seconds = tuple(pair for group in groups for pair in group.seconds)
-    return BuiltLibrary(planned.arch, await digests.merge([linked.digest, manifest]), planned.trees, seconds)
+    with progress.of(planned.groups[0].library).at_work():
+        groups = await concurrently(build_group(group, **implicitly()) for group in planned.groups)
+        inputs = await digests.merge(group.linked for group in groups)
+        linked = await actions.run_actions(replace(planned.link, inputs=inputs), **implicitly())
+        objects = await digests.merge(group.files for group in groups)
+        manifest = await _manifest(planned, objects, linked.digest)
+        seconds = tuple(pair for group in groups for pair in group.seconds)
+        return BuiltLibrary(planned.arch, await digests.merge([linked.digest, manifest]), planned.trees, seconds)
 
 
 @rule(desc="Build kernel library", level=LogLevel.DEBUG)

@@ -1,1 +1,1 @@
-"""Pants 2.27 to 2.33, where rules are called by name."""
+"""Pants 2.27 and newer, where rules are called by name."""
