@@ -14,9 +14,9 @@ from pathlib import Path
 from typing import Any
 
 from kernelwright.files import arch_files
+from kernelwright.files.counts.mix import Mix
 from kernelwright.files.occupancy import limiter
 from kernelwright.files.strict_json import read_json
-from kernelwright.simulator.counting.mix import Mix
 from kernelwright.simulator.counting.static import KernelCounts, count_library
 from kernelwright.simulator.errors import SimulatorError
 
