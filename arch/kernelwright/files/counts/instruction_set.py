@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
+from importlib.resources.abc import Traversable
 from typing import Any
 
 from kernelwright.files.strict_json import parse_json
@@ -31,14 +32,16 @@ class Phases:
 class InstructionSet:
     """``issue_clocks``: what a vector instruction of a wave keeps its SIMD; ``transcendental_clocks``: one of those.
 
-    ``matrix``: clocks of a SIMD's matrix core by operands (``f16``) and shape (``32x32x8``). ``lds``: phases by
-    ``read`` or ``write`` and bytes per lane (4, 8, 12, 16).
+    ``l2_bytes_per_clock``: what the L2 delivers to a compute unit, None if no source states it. ``matrix``: clocks of a
+    SIMD's matrix core by operands (``f16``) and shape (``32x32x8``). ``lds``: phases by ``read`` or ``write`` and bytes
+    per lane (4, 8, 12, 16).
     """
 
     name: str
     lanes: int
     issue_clocks: int
     transcendental_clocks: int
+    l2_bytes_per_clock: int | None
     matrix: Mapping[str, Mapping[str, int]]
     lds: Mapping[tuple[str, int], Phases]
 
@@ -58,15 +61,24 @@ class InstructionSet:
 
 @cache
 def instruction_set(name: str) -> InstructionSet:
-    """By name, such as an architecture file has in ``amdgpu.instructions``. KeyError if there is no file of it."""
-    place = files("kernelwright.files") / "instruction_sets" / f"{name}.json"
-    if not place.is_file():
+    """By name, such as an architecture file has in ``amdgpu.instructions``; KeyError for one of no :func:`names`."""
+    if name not in names():
         raise KeyError(name)
-    raw = parse_json(place.read_bytes())
+    raw = parse_json((_folder() / f"{name}.json").read_bytes())
     lanes = raw["lanes"]
     lds = {_access(key): _phases(one, lanes) for key, one in raw["lds_phases"].items()}
-    clocks = raw["issue_clocks"], raw["transcendental_clocks"]
+    clocks = raw["issue_clocks"], raw["transcendental_clocks"], raw.get("l2_bytes_per_clock")
     return InstructionSet(name, lanes, *clocks, raw["matrix_clocks"], lds)
+
+
+@cache
+def names() -> frozenset[str]:
+    """The instruction sets of which there is a file."""
+    return frozenset(file.name.removesuffix(".json") for file in _folder().iterdir() if file.name.endswith(".json"))
+
+
+def _folder() -> Traversable:
+    return files("kernelwright.files") / "instruction_sets"
 
 
 def _access(key: str) -> tuple[str, int]:

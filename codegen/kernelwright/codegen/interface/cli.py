@@ -357,7 +357,7 @@ def _selections(
     config: str | None,
     spec: str | None,
     expression: str | None,
-    limits: Mapping[str, int] | None = None,
+    limits: Mapping[str, float] | None = None,
     **recorded: Any,
 ) -> list[Selection]:
     given: list[tuple[str, Any]] = [
@@ -386,14 +386,13 @@ def _recorded(candidates: Mapping[str, Any], recorded: Mapping[str, Any]) -> dic
     return {"trace": recorded["problems"], **candidates, **stated}
 
 
-def _stated_limits(texts: Sequence[str]) -> dict[str, int] | None:
-    found = {}
-    for text in texts:
-        name, _, value = text.partition("=")
-        if not value.isdecimal():
-            raise click.UsageError(f"--limit {text!r}: write a name and a whole number, such as max_vgpr_spills=0")
-        found[name] = int(value)
-    return found or None
+def _stated_limits(texts: Sequence[str]) -> dict[str, float] | None:
+    from kernelwright.codegen.resources.limits import read_limit
+
+    try:
+        return dict(map(read_limit, texts)) or None
+    except ValueError as error:
+        raise click.UsageError(f"--limit {error}") from None
 
 
 def _expanded(selections: Sequence[Selection]) -> dict[str, Any]:
