@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import json
+import os
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -53,6 +57,7 @@ class Counts:
     """
 
     def __init__(self) -> None:
+        self.symbol = ""
         self.executed: dict[int, int] = {}
         self.lds: dict[int, LdsCount] = {}
         self.lines: Counter[int] = Counter()
@@ -71,8 +76,37 @@ class Counts:
         """Lines of 128 bytes of global memory that the launch touches."""
         return len(self._touched)
 
-    def begin(self) -> None:
-        """A launch begins."""
+    def as_json(self) -> dict[str, Any]:
+        """``symbol`` of the kernel that was launched, sums of all waves, and ``instructions``, of each offset that ran.
+
+        Names are those of ``kernelwright quality``, which reads it (``--executed``).
+        """
+        each = [
+            {
+                "offset": pc,
+                "executed": times,
+                **(asdict(self.lds[pc]) if pc in self.lds else {}),
+                **({"lines": self.lines[pc], "segments": self.segments[pc]} if pc in self.lines else {}),
+            }
+            for pc, times in sorted(self.executed.items())
+        ]
+        return {
+            "symbol": self.symbol,
+            "mix": asdict(self.mix),
+            "conflicts": self.conflicts,
+            "lines": sum(self.lines.values()),
+            "segments": sum(self.segments.values()),
+            "unique_lines": self.unique_lines,
+            "instructions": each,
+        }
+
+    def write(self, path: str | os.PathLike[str]) -> None:
+        """:meth:`as_json` as a file. OSError if it cannot be written."""
+        Path(path).write_text(json.dumps(self.as_json(), indent=1) + "\n", "utf-8")
+
+    def begin(self, symbol: str) -> None:
+        """A launch of a kernel begins."""
+        self.symbol = symbol
         for one in (self.lds, self.lines, self.segments, self._touched, self._known):
             one.clear()
 
