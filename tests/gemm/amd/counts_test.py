@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from math import prod
 
 import pytest
@@ -65,6 +66,13 @@ def test_a_turn_of_the_main_loop_executes_what_is_counted(arch: str, name: str) 
     assert mix.lds == {access: times * turns for access, times in static.loop.lds.items()}
     assert mix.memory == {access: times * turns for access, times in static.loop.memory.items()}
     assert counts.mix.instructions >= static.loop.instructions * turns
+    # The manifest has the counts of the compiler's assembly, and conflicts that are computed without a launch.
+    stated = (kernel.resources or {})["counts"]
+    added = stated["loop"]["conflict_cycles"]
+    turn = {key: value for key, value in stated["loop"].items() if not key.startswith("conflict")}
+    assert (turn, stated["outside"]) == (asdict(static.loop), asdict(static.outside))
+    measured = sum(counts.lds[function[at].pc].conflicts for at in loop if function[at].pc in counts.lds)
+    assert added is not None and measured == added * turns
 
 
 CONFLICTS = {

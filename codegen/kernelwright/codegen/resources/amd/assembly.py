@@ -46,7 +46,7 @@ def function(text: str, symbol: str) -> list[Statement]:
         label = _LABEL.match(code)
         if label:
             labels[label[1]] = len(statements)
-        elif code.startswith("\t") and not code.startswith("\t."):
+        elif code.startswith("\t") and not code.lstrip().startswith("."):  # a directive
             statements.append(statement(code.strip()))
     return [_aimed(one, labels) for one in statements]
 

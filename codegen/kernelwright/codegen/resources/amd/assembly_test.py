@@ -18,6 +18,9 @@ kernel:                                 ; @kernel
 ; %bb.2:
 \ts_cbranch_scc0 .LBB9_9
 \ts_endpgm
+\t.section\t.rodata,"a",@progbits
+\t\t.amdhsa_next_free_vgpr 8
+\t.text
 .Lfunc_end0:
 \t.size\tkernel, .Lfunc_end0-kernel
 other:
