@@ -17,11 +17,12 @@ from kernelwright.codegen.resources.amd.assembly import Statement, lines
 from kernelwright.files.counts.loops import blocks
 
 State = dict[str, Words]
-"""Known registers by name (``v3``, ``s2``, ``m0``); ``exec`` is there while all lanes are active."""
+"""Known registers by name (``v3``, ``s2``, ``m0``), and ``scc``; ``exec`` is there while all lanes are active."""
 _REGISTER = re.compile(r"([vas])(\d+)$")
 _RANGE = re.compile(r"([vas])\[(\d+):(\d+)\]$")
 _NUMBER = re.compile(r"-?(0x[0-9a-f]+|\d+)$")
-_INTEGERS = re.compile(r"v_cmp_(eq|ne|lt|le|gt|ge)_([iu])32$")
+_INTEGERS = re.compile(r"(?:v_cmp|s_cmpk?)_(eq|ne|lg|lt|le|gt|ge)_([iu])32$")
+_KEEPS_SCC = re.compile(r"s_(mov|movk|mul|cselect|load|nop|wait|barrier|set|c?branch|delay|clause|pack)|[^s]")
 _NO_RESULT = re.compile(
     r"ds_(write|store)|buffer_store|global_store|flat_store|scratch_store|buffer_wb|buffer_inv|s_cmp|s_bitcmp|s_wait"
     r"|s_barrier|s_nop|s_c?branch|s_setprio|s_endpgm|s_sleep|s_sendmsg|s_clause|s_delay|s_set|s_dcache|global_load_lds"
@@ -101,6 +102,8 @@ def execute(one: Statement, state: State, lanes: int) -> None:
             _write(part.operands[0], value, state)
         return
     name = one.line.name
+    if not _KEEPS_SCC.match(name):
+        _put("scc", _compared(one, one.operands, state) if name.startswith("s_cmp") else None, state)
     if name.startswith(("s_swappc", "s_call")):
         state.clear()
     elif "saveexec" in name:
@@ -132,16 +135,16 @@ def _result(one: Statement, state: State, lanes: int) -> Words | None:
     name = one.line.name
     if one.opaque or set(one.modifiers) - {"bitop3"}:
         return None
-    comparison = _INTEGERS.match(name)
     if name == "v_cndmask_b32":
         return _chosen(one, state)
+    if name.startswith("s_cselect_"):
+        return _selected(one, state)
+    if _INTEGERS.match(name):
+        return _compared(one, one.operands[1:], state)
     sources = [_source(text, state) for text in one.operands[1:]]
     if not sources or any(value is None for value in sources):
         return None
     values = [value for value in sources if value is not None]
-    if comparison:
-        left, right = (signed(value) if comparison[2] == "i" else value for value in values)
-        return COMPARE[comparison[1]](left, right)
     if name.startswith("v_mbcnt_"):
         made = mbcnt(name, values[0], values[1], lanes)
     elif name == "v_bitop3_b32":
@@ -151,6 +154,27 @@ def _result(one: Statement, state: State, lanes: int) -> Words | None:
         function = table.get(name)
         made = function(*values) if callable(function) else None
     return None if made is None else wrapped(made)
+
+
+def _compared(one: Statement, sources: Sequence[str], state: Mapping[str, Words]) -> Words | None:
+    """Truth of a comparison of integers, for each lane or, of scalars, for each wave."""
+    found = _INTEGERS.match(one.line.name)
+    left, right = (_source(text, state) for text in (*sources, "", "")[:2])
+    if found is None or left is None or right is None:
+        return None
+    both = (signed(left), signed(right)) if found[2] == "i" else (left, right)
+    return COMPARE[found[1]](*both)
+
+
+def _selected(one: Statement, state: Mapping[str, Words]) -> Words | None:
+    """``s_cselect``: the first source where SCC is set; masks of all lanes or none stay truth of lanes."""
+    chosen, texts = state.get("scc"), one.operands[1:]
+    if chosen is None:
+        return None
+    if set(texts) <= {"-1", "0"}:
+        return np.where(chosen, texts[0] == "-1", texts[1] == "-1")
+    first, second = (_source(text, state) for text in texts)
+    return None if first is None or second is None else np.where(chosen, first, second)
 
 
 def _chosen(one: Statement, state: Mapping[str, Words]) -> Words | None:

@@ -47,6 +47,16 @@ def bitop3(table: int, a: int, b: int, c: int) -> int:
         ("v_bitop3_b32 v1, v0, 6, 9 bitop3:0x36", np.vectorize(lambda a: bitop3(0x36, a, 6, 9))(LANES)),
         ("v_cmp_gt_u32_e32 vcc, 32, v0\nv_cndmask_b32_e32 v1, 7, v0, vcc", np.where(LANES < 32, LANES, 7)),
         ("v_cmp_lt_i32_e64 s[2:3], -1, v0\nv_cndmask_b32_e64 v1, 7, v0, s[2:3]", LANES),
+        (
+            "v_readfirstlane_b32 s4, v0\ns_cmp_lt_u32 s4, 64\ns_cselect_b32 s5, 8, s4\nv_mov_b32_e32 v1, s5",
+            np.where(LANES < 64, 8, LANES // 64 * 64),
+        ),
+        (
+            "v_readfirstlane_b32 s4, v0\ns_cmp_lg_u32 s4, 0\ns_cselect_b64 vcc, -1, 0\nv_cndmask_b32_e32 v1, 7, v0, vcc",
+            np.where(LANES < 64, 7, LANES),
+        ),
+        ("s_cmp_lg_u32 s9, 0\ns_cselect_b32 s5, 8, 4\nv_mov_b32_e32 v1, s5", None),
+        ("s_cmp_lg_u32 1, 0\ns_and_b32 s6, s9, 1\ns_cselect_b32 s5, 8, 4\nv_mov_b32_e32 v1, s5", None),
         ("v_dual_mov_b32 v1, v0 :: v_dual_mov_b32 v0, 0", LANES),
         ("v_mov_b32_e32 v1, s9", None),  # an argument
         ("v_mov_b32_e32 v1, v0\nv_mov_b32_e32 v[0:1], v[2:3]", None),

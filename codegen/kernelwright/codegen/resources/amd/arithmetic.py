@@ -90,6 +90,7 @@ THREE: Mapping[str, Callable[[Words, Words, Words], Words]] = {
 COMPARE: Mapping[str, Callable[[Words, Words], Words]] = {
     "eq": np.equal,
     "ne": np.not_equal,
+    "lg": np.not_equal,
     "lt": np.less,
     "le": np.less_equal,
     "gt": np.greater,
