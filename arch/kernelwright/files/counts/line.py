@@ -52,7 +52,7 @@ class Line:
 
 
 def kind_of(name: str) -> str:
-    """``matrix``, ``vector``, ``scalar``, ``lds``, ``global``, ``scratch``, ``wait``, ``barrier``, ``branch``, ``other``."""
+    """One of ``matrix vector scalar lds global scratch wait barrier branch other``."""
     return next((kind for kind, starts in _KINDS if name.startswith(starts)), "other")
 
 
@@ -79,7 +79,7 @@ def access_of(line: Line) -> tuple[str, int]:
 
 def _lds_access(verb: str, what: str) -> tuple[str, int]:
     reads = verb.startswith(("read", "load"))
-    if not reads and not verb.startswith(("write", "store")) or verb == "storexchg":
+    if (not reads and not verb.startswith(("write", "store"))) or verb == "storexchg":
         return verb, 1
     way = "read" if reads else "write"
     if "2addr" in what or verb.startswith(("read2", "write2")):

@@ -14,9 +14,9 @@ UNITS = ("matrix", "vector", "lds", "memory")
 def clocks(loop: Mix, known: InstructionSet, simds: int, conflicts: float = 0) -> dict[str, float] | None:
     """Clocks for which a turn occupies each of :data:`UNITS`, so that they compare.
 
-    ``matrix`` and ``vector`` of a SIMD for one wave; ``lds``, with the clocks that bank ``conflicts`` add, and ``memory``
-    (bytes over what the L2 delivers; left out where no source states that) times the SIMDs that share them. None if the
-    clocks of a matrix instruction are not known.
+    ``matrix`` and ``vector`` of a SIMD for one wave; ``lds``, with the clocks that bank ``conflicts`` add, and
+    ``memory`` (bytes over what the L2 delivers; left out where no source states that) times the SIMDs that share them.
+    None if the clocks of a matrix instruction are not known.
     """
     if loop.matrix_cycles is None:
         return None

@@ -1,7 +1,7 @@
 """``kernelwright compare``: what a change did to the kernels of a library, for reviews and CI.
 
-Kernels are paired by architecture and identity. Exit code 0; 1 if ``--fail-on-worse`` is given and a number became worse
-or a kernel is missing; 2 for something that is no library.
+Kernels are paired by architecture and identity. Exit code 0; 1 if ``--fail-on-worse`` is given and a number became
+worse or a kernel is missing; 2 for something that is no library.
 """
 
 from __future__ import annotations
@@ -43,8 +43,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def compared(old: Kernels, new: Kernels) -> dict[str, Any]:
     """``added`` and ``removed`` kernels (``arch``, ``name``), how many are the ``same``, and those ``changed``.
 
-    A changed kernel has ``changes``: ``key``, ``old``, ``new``, and whether the new value is ``worse`` (None where neither
-    direction is, or a value is missing).
+    A changed kernel has ``changes``: ``key``, ``old``, ``new``, and whether the new value is ``worse`` (None where
+    neither direction is, or a value is missing).
     """
     both = [key for key in old if key in new]
     changed = [

@@ -21,8 +21,8 @@ class Limit:
     """A bound on one number of a kernel's resources.
 
     ``keys`` are what the reports of the backends call it (the first that a report has counts), ``backends`` those that
-    have it, ``advice`` one thing to do. ``missing``: why a kernel may have no such number. ``fraction``: values need not
-    be whole.
+    have it, ``advice`` one thing to do. ``missing``: why a kernel may have no such number. ``fraction``: values need
+    not be whole.
     """
 
     about: str

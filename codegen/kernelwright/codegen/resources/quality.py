@@ -56,8 +56,8 @@ def describe(manifest: Path) -> dict[str, Any]:
     """The library of a manifest: ``name``, ``arch``, ``folder``, and a row for each of its ``kernels``.
 
     A row has ``name``, ``identity``, and a value for each of :data:`COLUMNS` (None where it is unknown or does not
-    exist), and ``counts``, as ``kernelwright.codegen.resources.amd.counts.read_counts`` describes them. ReportError for a
-    file that is no manifest.
+    exist), and ``counts``, as ``kernelwright.codegen.resources.amd.counts.read_counts`` describes them. ReportError for
+    a file that is no manifest.
     """
     raw = read_object(manifest)
     described = report.describe(raw, None, str(manifest.parent))
@@ -94,7 +94,7 @@ def add_executed(libraries: Iterable[Mapping[str, Any]], launches: Iterable[Mapp
             raise ReportError(f"counts of {symbol!r} belong to no kernel of these libraries")
         lines, compulsory = launch.get("lines"), launch.get("unique_lines")
         if not isinstance(lines, int) or not isinstance(compulsory, int):
-            raise ReportError(f"counts of {symbol!r} have no lines; write them with kernelwright.simulator.Counts.write")
+            raise ReportError(f"counts of {symbol!r} have no lines; kernelwright.simulator.Counts.write writes them")
         for row in own:
             row["executed"] = dict(launch)
             row["lines_per_compulsory"] = round(lines / compulsory, 2) if compulsory else None

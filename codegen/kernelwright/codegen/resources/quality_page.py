@@ -1,4 +1,4 @@
-"""The report of ``kernelwright quality`` as one HTML page that needs nothing else: a bar for each kernel, and its numbers."""
+"""The report of ``kernelwright quality`` as one HTML page that needs nothing else: bars and numbers of each kernel."""
 
 from __future__ import annotations
 

@@ -12,7 +12,17 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 
-from kernelwright.codegen.resources.amd.arithmetic import COMPARE, ONE, THREE, TWO, Words, bitop3, mbcnt, signed, wrapped
+from kernelwright.codegen.resources.amd.arithmetic import (
+    COMPARE,
+    ONE,
+    THREE,
+    TWO,
+    Words,
+    bitop3,
+    mbcnt,
+    signed,
+    wrapped,
+)
 from kernelwright.codegen.resources.amd.assembly import Statement, lines
 from kernelwright.files.counts.loops import blocks
 
@@ -110,7 +120,7 @@ def execute(one: Statement, state: State, lanes: int) -> None:
         saved = state.pop("exec", None)
         for key in _registers(one.operands[0]):
             _put(key, saved, state)
-    elif one.operands and one.operands[0] == "exec" or name.startswith("v_cmpx"):
+    elif name.startswith("v_cmpx") or one.operands[:1] in (("exec",), ("exec_lo",)):
         _set_exec(one, state)
     elif one.operands and not _NO_RESULT.match(name) and not one.line.to_lds:
         value = _result(one, state, lanes)

@@ -52,7 +52,8 @@ def bitop3(table: int, a: int, b: int, c: int) -> int:
             np.where(LANES < 64, 8, LANES // 64 * 64),
         ),
         (
-            "v_readfirstlane_b32 s4, v0\ns_cmp_lg_u32 s4, 0\ns_cselect_b64 vcc, -1, 0\nv_cndmask_b32_e32 v1, 7, v0, vcc",
+            "v_readfirstlane_b32 s4, v0\ns_cmp_lg_u32 s4, 0\n"
+            "s_cselect_b64 vcc, -1, 0\nv_cndmask_b32_e32 v1, 7, v0, vcc",
             np.where(LANES < 64, 7, LANES),
         ),
         ("s_cmp_lg_u32 s9, 0\ns_cselect_b32 s5, 8, 4\nv_mov_b32_e32 v1, s5", None),
