@@ -17,20 +17,27 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 import results_file
 from simulator import figures
 
+from kernelwright.codegen.resources.quality import describe
+from kernelwright.codegen.resources.report import manifests
 from kernelwright.files import arch_files
+from kernelwright.files.counts.instruction_set import instruction_set
+from kernelwright.files.counts.mix import Mix
+from kernelwright.files.counts.turn import bound, clocks
 from kernelwright.simulator.code.object_file import images
 from kernelwright.simulator.counting.static import KernelCounts, count_image
 from kernelwright.simulator.errors import SimulatorError
-from kernelwright.simulator.tools.quality import clocks, describe
 
 RESULTS = Path(__file__).parents[1] / "results" / "amd_counts.json"
 
 
-def numbers(registers: int, loop: dict[str, Any], taken: dict[str, int] | None, bound: str | None) -> dict[str, Any]:
-    """What the page shows of a main loop."""
-    of = taken or {}
-    shown = {f"{name}_clocks": of.get(name) for name in ("matrix", "vector", "lds")}
-    return {**shown, "vector": loop["vector"], "registers": registers, "bound": bound}
+def numbers(arch: str, registers: int, loop: Mix) -> dict[str, Any]:
+    """What the page shows of a main loop: bounds without bank conflicts, and without memory."""
+    facts = arch_files.read(arch)[0]
+    taken = clocks(loop, instruction_set(facts["amdgpu"]["instructions"]), facts["compute_unit"]["simds"]) or {}
+    taken = {name: taken.get(name) for name in ("matrix", "vector", "lds")}
+    shown = {f"{name}_clocks": value for name, value in taken.items()}
+    limit = bound(taken if taken["matrix"] is not None else None)
+    return {**shown, "vector": loop.vector, "registers": registers, "bound": limit}
 
 
 def counted(folder: Path) -> dict[str, KernelCounts]:
@@ -51,19 +58,19 @@ def counted(folder: Path) -> dict[str, KernelCounts]:
 
 def rows(after: Path, before: dict[str, KernelCounts]) -> Iterator[dict[str, Any]]:
     """A row for each kernel that has a main loop of matrix instructions."""
-    for manifest in sorted(after.rglob("manifest.json")):
+    now = counted(after)
+    for manifest in manifests(after):
         library = describe(manifest)
-        simds = arch_files.read(library["arch"])[0]["compute_unit"]["simds"]
         for row in library["kernels"]:
-            if row["loop"] is None:
-                continue
-            old, shown = before.get(row["symbol"]), None
-            if old is not None and old.loop is not None:
-                taken = clocks(old.loop, simds)
-                bound = max(taken, key=lambda name: taken[name]) if taken else None
-                shown = numbers(old.registers, {"vector": old.loop.vector}, taken, bound)
-            now = numbers(row["registers"], row["loop"], row["clocks"], row["bound"])
-            yield {"arch": library["arch"], "name": row["name"], "before": shown, "after": now}
+            own = [symbol for symbol in now if row["identity"][:16] in symbol]
+            if own:
+                symbol = max(own, key=lambda one: now[one].loop.matrix if now[one].loop else 0)
+                shown = [_shown(library["arch"], found.get(symbol)) for found in (before, now)]
+                yield {"arch": library["arch"], "name": row["name"], "before": shown[0], "after": shown[1]}
+
+
+def _shown(arch: str, kernel: KernelCounts | None) -> dict[str, Any] | None:
+    return numbers(arch, kernel.registers, kernel.loop) if kernel and kernel.loop else None
 
 
 def main() -> None:
@@ -77,7 +84,7 @@ def main() -> None:
     head = {"about": "main loops of shipped AMD kernels, per wave and turn, before and after the range check of loads"}
     RESULTS.write_text(results_file.text(head, found))
     if given.write:
-        given.write.write_text(figures.written(given.write.read_text(), {**head, "results": found}))
+        given.write.write_text(figures.written(given.write.read_text(), {**head, "results": found}, figures.COUNTS))
 
 
 if __name__ == "__main__":

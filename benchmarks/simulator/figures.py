@@ -1,35 +1,68 @@
-"""The table of counts on the page docs/counts.md, out of its results file."""
+"""The tables of counts on the page docs/counts.md, out of their results files."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import Any
 
-START, END = "<!-- counts -->", "<!-- end of counts -->"
-_HEADING = "| kernel | matrix clocks | vector instructions | vector clocks | LDS clocks | registers | bound |"
+
+@dataclass(frozen=True)
+class Table:
+    """Where on the page a table for each architecture stands, its columns, and the cells of a row."""
+
+    mark: str
+    columns: tuple[str, ...]
+    cells: Callable[[Mapping[str, Any]], str]
+
+    @property
+    def marks(self) -> tuple[str, str]:
+        """Before and behind the tables."""
+        return f"<!-- {self.mark} -->", f"<!-- end of {self.mark} -->"
 
 
-def section(report: Mapping[str, Any]) -> str:
-    """The tables of a report, an architecture after the other; ``a → b`` where a number changed."""
+def section(report: Mapping[str, Any], table: Table) -> str:
+    """The tables of a report, an architecture after the other."""
     lines = []
+    heading, rule = f"| {' | '.join(table.columns)} |", f"|{'---|' * len(table.columns)}"
     for arch in dict.fromkeys(row["arch"] for row in report["results"]):
         rows = [row for row in report["results"] if row["arch"] == arch]
-        lines += ["", f"**{arch}**", "", _HEADING, "|---|---|---|---|---|---|---|", *map(_line, rows)]
+        lines += ["", f"**{arch}**", "", heading, rule, *map(table.cells, rows)]
     return "\n".join([*lines, ""])
 
 
-def written(page: str, report: Mapping[str, Any]) -> str:
+def written(page: str, report: Mapping[str, Any], table: Table) -> str:
     """The page with the tables of the report between its marks. ValueError for a page without a pair of marks."""
-    if page.count(START) != 1 or page.count(END) != 1:
-        raise ValueError(f"the page has no single pair of {START} and {END}")
-    before, _, rest = page.partition(START)
-    return f"{before}{START}\n{section(report)}\n{END}{rest.partition(END)[2]}"
+    start, end = table.marks
+    if page.count(start) != 1 or page.count(end) != 1:
+        raise ValueError(f"the page has no single pair of {start} and {end}")
+    before, _, rest = page.partition(start)
+    return f"{before}{start}\n{section(report, table)}\n{end}{rest.partition(end)[2]}"
 
 
-def _line(row: Mapping[str, Any]) -> str:
+def _changed(row: Mapping[str, Any]) -> str:
+    """``a → b`` where a number changed."""
+
     def both(key: str) -> str:
         old, new = row["before"].get(key) if row["before"] else None, row["after"][key]
         return f"{new}" if old in (None, new) else f"{old} → {new}"
 
     numbers = (both(key) for key in ("matrix_clocks", "vector", "vector_clocks", "lds_clocks", "registers", "bound"))
     return f"| `{row['name']}` | " + " | ".join(numbers) + " |"
+
+
+def _conflicts(row: Mapping[str, Any]) -> str:
+    conflicts = "–" if row["conflicts"] is None else f"{row['conflicts']:g}{' (assumed)' if row['assumed'] else ''}"
+    numbers = ("–" if row[f"{unit}_clocks"] is None else f"{row[f'{unit}_clocks']:g}" for unit in _UNITS)
+    return f"| `{row['name']}` | {' | '.join(numbers)} | {conflicts} | {row['bound']} |"
+
+
+_UNITS = ("matrix", "vector", "lds", "memory")
+COUNTS = Table(
+    "counts",
+    ("kernel", "matrix clocks", "vector instructions", "vector clocks", "LDS clocks", "registers", "bound"),
+    _changed,
+)
+"""Before and after the range check of loads."""
+CONFLICTS = Table("conflicts", ("kernel", "matrix", "vector", "LDS", "memory", "conflicts", "bound"), _conflicts)
+"""As ``kernelwright quality`` has them."""

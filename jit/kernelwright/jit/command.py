@@ -16,7 +16,7 @@ from collections.abc import Sequence
 from kernelwright.codegen.building.run_command import TIMEOUT_S, interrupt_on_signals
 from kernelwright.codegen.inputs import read_json
 from kernelwright.codegen.interface.exit_codes import EXIT_BAD_INPUT, EXIT_FAILED, of_os_error
-from kernelwright.codegen.resources.limits import LimitError
+from kernelwright.codegen.resources.limits import LimitError, read_limit
 from kernelwright.codegen.violations import SpecError
 from kernelwright.dispatch import Device, DeviceNameError, KernelwrightError
 from kernelwright.jit.errors import UntrustedCacheError, UnusableCacheError
@@ -113,8 +113,8 @@ def parser() -> argparse.ArgumentParser:
     return made
 
 
-def _limit(text: str) -> tuple[str, int]:
-    name, _, value = text.partition("=")
-    if not value.isdecimal():
-        raise argparse.ArgumentTypeError(f"{text!r}: write a name and a whole number, such as max_registers=128")
-    return name, int(value)
+def _limit(text: str) -> tuple[str, float]:
+    try:
+        return read_limit(text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(str(error)) from None

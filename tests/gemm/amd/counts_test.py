@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from math import prod
 
 import pytest
@@ -10,10 +11,12 @@ from gemm.amd.shipped import ARCHS, code_objects, library
 from gemm.amd.simulated import Bench, Case
 from gemm.amd.variants import is_plain
 from kernelwright.dispatch import KernelEntry
+from kernelwright.files.counts.instruction_set import instruction_set
+from kernelwright.files.counts.loops import main_loop
+from kernelwright.files.counts.mix import mix_of
 from kernelwright.simulator import Counts, configure
 from kernelwright.simulator.code.object_file import CodeObject
-from kernelwright.simulator.counting.loops import main_loop
-from kernelwright.simulator.counting.mix import mix_of
+from kernelwright.simulator.counting.lines import line_of, lines_of
 from kernelwright.simulator.counting.static import count_kernel, instructions_of
 
 PLAIN = [(arch, kernel.name) for arch in ARCHS for kernel in library(arch).kernels if is_plain(kernel)]
@@ -51,18 +54,25 @@ def test_a_turn_of_the_main_loop_executes_what_is_counted(arch: str, name: str) 
     code, symbol = code_of(arch, kernel)
     static = count_kernel(code, code.kernel(symbol))
     function = instructions_of(code, code.kernel(symbol))
-    loop = main_loop(function)
+    loop = main_loop(lines_of(function))
     assert loop is not None and static.loop is not None
-    executed = [(function[at], counts.executed.get(function[at].pc, 0)) for at in loop]
+    executed = [(line_of(function[at]), counts.executed.get(function[at].pc, 0)) for at in loop]
     (turns,) = {times for _, times in executed}  # no branch leaves out a part of it
     waves = prod(kernel.spec["wave"].values())
     assert turns >= waves and turns % waves == 0
-    mix = mix_of(executed, code.target)
+    mix = mix_of(executed, instruction_set(code.target.instructions))
     assert (mix.vector, mix.scalar) == (static.loop.vector * turns, static.loop.scalar * turns)
     assert mix.matrix_cycles == (static.loop.matrix_cycles or 0) * turns > 0
     assert mix.lds == {access: times * turns for access, times in static.loop.lds.items()}
     assert mix.memory == {access: times * turns for access, times in static.loop.memory.items()}
     assert counts.mix.instructions >= static.loop.instructions * turns
+    # The manifest has the counts of the compiler's assembly, and conflicts that are computed without a launch.
+    stated = (kernel.resources or {})["counts"]
+    added = stated["loop"]["conflict_cycles"]
+    turn = {key: value for key, value in stated["loop"].items() if not key.startswith("conflict")}
+    assert (turn, stated["outside"]) == (asdict(static.loop), asdict(static.outside))
+    measured = sum(counts.lds[function[at].pc].conflicts for at in loop if function[at].pc in counts.lds)
+    assert added is not None and measured == added * turns
 
 
 CONFLICTS = {
@@ -81,7 +91,7 @@ def test_conflicts_of_the_main_loop(name: str) -> None:
     counts = count("gfx942", kernel, Case(tile["m"], tile["n"], K_TILES * tile["k"]))
     code, symbol = code_of("gfx942", kernel)
     function = instructions_of(code, code.kernel(symbol))
-    accesses = [function[at] for at in main_loop(function) or () if function[at].pc in counts.lds]
+    accesses = [function[at] for at in main_loop(lines_of(function)) or () if function[at].pc in counts.lds]
     each = {
         (one.name, counts.lds[one.pc].clocks / counts.executed[one.pc], counts.lds[one.pc].conflicts > 0)
         for one in accesses

@@ -32,8 +32,8 @@ Commands:
   * {others}"""
 BASE = ("doctor", "info")
 OTHERS = (
-    *("arch", "build", "bundle", "cache", "coverage", "formulas", "generate", "headers", "heuristic", "jit", "kernels"),
-    *("plan", "plugin-data", "quality", "render", "rules", "sign", "tile-engine", "verify", "wheel"),
+    *("arch", "build", "bundle", "cache", "compare", "coverage", "formulas", "generate", "headers", "heuristic", "jit"),
+    *("kernels", "plan", "plugin-data", "quality", "render", "rules", "sign", "tile-engine", "verify", "wheel"),
 )
 """The commands of the code generator, for installs without it."""
 

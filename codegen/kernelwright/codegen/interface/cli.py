@@ -21,7 +21,16 @@ from kernelwright.codegen.interface.cli_complete import complete_arch, complete_
 from kernelwright.codegen.interface.cli_generate import generate
 from kernelwright.codegen.interface.cli_heuristic import heuristic
 from kernelwright.codegen.interface.cli_made import formulas, headers, plugin_data
-from kernelwright.codegen.interface.cli_parts import TREES_HELP, coverage, jit, part, tile_engine, tree_roots
+from kernelwright.codegen.interface.cli_parts import (
+    TREES_HELP,
+    compare,
+    coverage,
+    jit,
+    part,
+    quality,
+    tile_engine,
+    tree_roots,
+)
 from kernelwright.codegen.interface.cli_sign import sign, verify_packages
 from kernelwright.codegen.interface.exit_codes import (
     EXIT_BAD_INPUT,
@@ -176,6 +185,8 @@ kernelwright.add_command(headers)
 kernelwright.add_command(jit)
 kernelwright.add_command(tile_engine)
 kernelwright.add_command(coverage)
+kernelwright.add_command(quality)
+kernelwright.add_command(compare)
 
 
 @kernelwright.command("plan")
@@ -234,15 +245,6 @@ def show_resources(library: tuple[str, ...], as_json: bool) -> int:
     from kernelwright.codegen.resources import report
 
     return report.main([*library, "--json"] if as_json else library)
-
-
-@kernelwright.command("quality")
-@click.argument("library", nargs=-1, required=True)
-@click.option("--json", "as_json", is_flag=True, help="One JSON object on stdout.")
-def show_quality(library: tuple[str, ...], as_json: bool) -> int:
-    """Count what main loops of AMD kernels do: matrix, vector and LDS clocks, accesses; what limits occupancy."""
-    code: int = part("kernelwright.simulator.tools.quality", "simulator").main([*library, *(["--json"] * as_json)])
-    return code
 
 
 @kernelwright.command("doctor")
@@ -357,7 +359,7 @@ def _selections(
     config: str | None,
     spec: str | None,
     expression: str | None,
-    limits: Mapping[str, int] | None = None,
+    limits: Mapping[str, float] | None = None,
     **recorded: Any,
 ) -> list[Selection]:
     given: list[tuple[str, Any]] = [
@@ -386,14 +388,13 @@ def _recorded(candidates: Mapping[str, Any], recorded: Mapping[str, Any]) -> dic
     return {"trace": recorded["problems"], **candidates, **stated}
 
 
-def _stated_limits(texts: Sequence[str]) -> dict[str, int] | None:
-    found = {}
-    for text in texts:
-        name, _, value = text.partition("=")
-        if not value.isdecimal():
-            raise click.UsageError(f"--limit {text!r}: write a name and a whole number, such as max_vgpr_spills=0")
-        found[name] = int(value)
-    return found or None
+def _stated_limits(texts: Sequence[str]) -> dict[str, float] | None:
+    from kernelwright.codegen.resources.limits import read_limit
+
+    try:
+        return dict(map(read_limit, texts)) or None
+    except ValueError as error:
+        raise click.UsageError(f"--limit {error}") from None
 
 
 def _expanded(selections: Sequence[Selection]) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Commands and data of parts that a generator can do without: JIT, tile engine, compilers of installed wheels."""
+"""Commands that parse their own arguments, of parts that a generator can do without among them; installed compilers."""
 
 from __future__ import annotations
 
@@ -32,6 +32,24 @@ def part(module: str, extra: str) -> Any:
         return importlib.import_module(module)
     except ModuleNotFoundError as error:
         raise SpecError(f"this command needs the package {error.name}; pip install 'kernelwright[{extra}]'") from None
+
+
+@click.command("quality", context_settings=_PASSED_ON)
+@click.argument("arguments", nargs=-1, type=click.UNPROCESSED)
+def quality(arguments: tuple[str, ...]) -> int:
+    """Show what bounds the kernels of libraries: clocks, bank conflicts, occupancy. See kernelwright quality --help."""
+    from kernelwright.codegen.resources.quality import main
+
+    return main(arguments)
+
+
+@click.command("compare", context_settings=_PASSED_ON)
+@click.argument("arguments", nargs=-1, type=click.UNPROCESSED)
+def compare(arguments: tuple[str, ...]) -> int:
+    """Show what a change did to the kernels of a library. See kernelwright compare --help."""
+    from kernelwright.codegen.resources.compare import main
+
+    return main(arguments)
 
 
 @click.command("jit", JitCommand, context_settings=_PASSED_ON)

@@ -14,7 +14,7 @@ from kernelwright.codegen.operation import Expectation
 from kernelwright.codegen.packaging import provenance
 from kernelwright.codegen.packaging.requests import BundleRequest
 from kernelwright.codegen.resources.limits import check_limits
-from kernelwright.codegen.resources.readers import report_reader
+from kernelwright.codegen.resources.readers import counts_reader, report_reader
 from kernelwright.codegen.violations import SpecError
 from kernelwright.files.occupancy import occupancy
 
@@ -122,16 +122,18 @@ def manifest(
 
 def _resources(library: Mapping[str, Any], kernel: Mapping[str, Any], report: Path) -> dict[str, Any] | None:
     data = _read(report)
-    reader = report_reader(library["backend"])
+    reader, unit, expects = report_reader(library["backend"]), library.get("compute_unit"), _expectation(kernel)
+    count = counts_reader(library["backend"]) if kernel.get("counted") and library.get("instructions") else None
     try:
-        found = reader(data, _expectation(kernel))
+        found = reader(data, expects)
+        counts = count(data, expects, library["instructions"], unit["simds"], found) if count and unit and found else {}
     except SpecError:
         raise
     except ValueError as error:
         raise BrokenKernelError(f"{kernel['name']}: {error}") from None
-    if found is not None and library.get("compute_unit"):
-        found |= occupancy({"wave_size": library["wave_size"], **found}, library["compute_unit"])
-    return found
+    if found is not None and unit:
+        found |= occupancy({"wave_size": library["wave_size"], **found}, unit)
+    return {**found, "counts": counts} if counts else found
 
 
 def _expectation(kernel: Mapping[str, Any]) -> Expectation:

@@ -9,7 +9,10 @@ import pytest
 
 from kernelwright.codegen.packaging import provenance
 from kernelwright.codegen.packaging.bundle import BrokenKernelError, manifest, respond_bundle
+from kernelwright.codegen.resources.limits import LimitError
+from kernelwright.codegen.resources.testing.loop import LOOP
 from kernelwright.codegen.violations import SpecError
+from kernelwright.files import arch_files
 
 SPEC = {"op": "gemm"}
 LIBRARY: dict[str, Any] = {
@@ -150,3 +153,41 @@ def test_a_report_that_shows_a_useless_kernel_fails(root: Path, monkeypatch: pyt
 def test_wrong_requests_are_refused(raw: object, message: str) -> None:
     with pytest.raises(SpecError, match=message):
         respond_bundle(raw)
+
+
+METADATA = """\
+\t.amdgpu_metadata
+---
+amdhsa.kernels:
+  - .group_segment_fixed_size: 8192
+    .kernarg_segment_size: 56
+    .max_flat_workgroup_size: 256
+    .private_segment_fixed_size: 0
+    .sgpr_count:     30
+    .sgpr_spill_count: 0
+    .symbol:         k_gemm.kd
+    .vgpr_count:     64
+    .vgpr_spill_count: 0
+    .wavefront_size: 64
+...
+\t.end_amdgpu_metadata
+"""
+
+
+@pytest.mark.parametrize(("counted", "limits"), [(True, {}), (False, {}), (True, {"max_lds_conflicts": 11})])
+def test_amd_kernels_are_counted_where_the_plan_says_so(root: Path, counted: bool, limits: dict[str, int]) -> None:
+    size = "\t.size\tk_gemm, .Lfunc_end0-k_gemm\n; codeLenInByte = 64\n"
+    text = LOOP.format(shift=4, rest="s_nop 0").replace(".Lfunc_end0:\n", f".Lfunc_end0:\n{size}") + METADATA
+    (root / "x86_64_v3/a.s").write_text(text)
+    kernel = {**LIBRARY["kernels"][0], "report": "x86_64_v3/a.s", "counted": counted, "limits": limits}
+    unit = arch_files.read("gfx942")[0]["compute_unit"]
+    facts = {"backend": "ck_tile", "instructions": "gfx942", "wave_size": 64, "compute_unit": unit}
+    request = {"library": {**LIBRARY, **facts, "kernels": [kernel]}, "root": str(root)}
+    if limits:
+        with pytest.raises(LimitError, match="^a: 12 clocks that LDS bank conflicts add .* at most 11"):
+            respond_bundle(request)
+        return
+    resources = parsed(respond_bundle(request))["kernels"][0]["resources"]
+    assert resources["vgpr"] == 64 and ("counts" in resources) == counted
+    if counted:
+        assert resources["counts"]["bound"] == "lds" and resources["counts"]["loop"]["conflict_cycles"] == 12

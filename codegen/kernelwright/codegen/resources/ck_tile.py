@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from typing import Any
 
 from kernelwright.codegen.operation import Expectation
+from kernelwright.codegen.resources.amd.counts import read_counts
+from kernelwright.files.counts.instruction_set import instruction_set
 
 _METADATA = {
     "vgpr": "vgpr_count",
@@ -38,14 +41,7 @@ def read_report(data: bytes, expects: Expectation) -> dict[str, int]:
     instruction, which compute nothing.
     """
     text = data.decode()
-    block = _BLOCK.search(text)
-    if block is None:
-        raise ReportError("no .amdgpu_metadata in the assembly; compile with -S for an AMD GPU")
-    kernels = {
-        symbol: entry
-        for symbol, entry in _entries(block.group(1))
-        if not any(helper in symbol for helper in expects.helpers)
-    }
+    kernels = _kernels(text, expects)
     if len(kernels) != expects.device_kernels:
         found = f"found {len(kernels)}: {', '.join(kernels)}"
         raise ReportError(f"expected {_count(expects.device_kernels)} in the assembly, {found}")
@@ -55,6 +51,30 @@ def read_report(data: bytes, expects: Expectation) -> dict[str, int]:
     if expects.matrix_instructions and report["matrix_instructions"] == 0:
         raise ReportError(f"{', '.join(kernels)} has no matrix instruction: this architecture cannot run its warp tile")
     return report
+
+
+def read_counted(
+    data: bytes, expects: Expectation, instructions: str, simds: int, resources: dict[str, int]
+) -> dict[str, Any]:
+    """What the code of a kernel's assembly does: see ``kernelwright.codegen.resources.amd.counts.read_counts``.
+
+    ``instructions`` is the instruction set of the architecture, ``simds`` are those of a compute unit.
+    """
+    text = data.decode()
+    symbols = [symbol.removesuffix(".kd") for symbol in _kernels(text, expects)]
+    return read_counts(text, symbols, instruction_set(instructions), resources, simds)
+
+
+def _kernels(text: str, expects: Expectation) -> dict[str, str]:
+    """Metadata of the device functions that count, by symbol."""
+    block = _BLOCK.search(text)
+    if block is None:
+        raise ReportError("no .amdgpu_metadata in the assembly; compile with -S for an AMD GPU")
+    return {
+        symbol: entry
+        for symbol, entry in _entries(block.group(1))
+        if not any(helper in symbol for helper in expects.helpers)
+    }
 
 
 def _count(kernels: int) -> str:

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import math
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from kernelwright.arch import Arch
 from kernelwright.codegen.violations import SpecError, closest
+from kernelwright.files.counts.instruction_set import names
 
-Limits = Mapping[str, int]
+Limits = Mapping[str, float]
 """Values by the names of :data:`LIMITS`."""
 
 
@@ -18,16 +21,20 @@ class Limit:
     """A bound on one number of a kernel's resources.
 
     ``keys`` are what the reports of the backends call it (the first that a report has counts), ``backends`` those that
-    have it, ``advice`` one thing to do.
+    have it, ``advice`` one thing to do. ``missing``: why a kernel may have no such number. ``fraction``: values need
+    not be whole.
     """
 
     about: str
     keys: tuple[str, ...]
     backends: tuple[str, ...]
     advice: str
+    missing: str = "the compiler's report has no {keys}"
+    fraction: bool = False
 
 
 _GPU = ("ck_tile", "cutlass")
+_NO_LOOP = "the kernel has no main loop of matrix instructions, or one whose clocks no source states"
 _SMALLER = "choose a smaller tile, or more waves"
 LIMITS: Mapping[str, Limit] = {
     "max_registers": Limit(
@@ -62,6 +69,35 @@ LIMITS: Mapping[str, Limit] = {
         (*_GPU, "cpu"),
         "choose a warp_tile that the architecture multiplies in one instruction",
     ),
+    "max_lds_conflicts": Limit(
+        "clocks that LDS bank conflicts add to a turn of the main loop, for each wave",
+        ("lds_conflicts",),
+        ("ck_tile",),
+        "choose a tile.k that fills rows of 128 bytes, or another pipeline or layout",
+        "the kernel has no main loop of matrix instructions, or addresses that only a launch knows",
+    ),
+    "max_valu_per_matrix_cycle": Limit(
+        "clocks of the vector unit for each clock of the matrix core, in the main loop",
+        ("valu_per_matrix_cycle",),
+        ("ck_tile",),
+        "choose a larger tile",
+        _NO_LOOP,
+        fraction=True,
+    ),
+    "max_lds_per_matrix_cycle": Limit(
+        "clocks of the LDS, bank conflicts among them, for each clock of the matrix core, in the main loop",
+        ("lds_per_matrix_cycle",),
+        ("ck_tile",),
+        "choose a larger tile, or a tile.k that fills rows of 128 bytes",
+        _NO_LOOP,
+        fraction=True,
+    ),
+    "max_instructions_outside": Limit(
+        "instructions outside of the main loop",
+        ("instructions_outside",),
+        ("ck_tile",),
+        "choose a smaller tile",
+    ),
 }
 
 
@@ -69,11 +105,19 @@ class LimitError(RuntimeError):
     """Kernels that compiled to more (or less) than their limits allow; one line for each number."""
 
 
-def parse_limits(raw: object, arch: Arch) -> dict[str, int]:
+def read_limit(text: str) -> tuple[str, float]:
+    """``max_vgpr_spills=0`` or ``max_valu_per_matrix_cycle=0.8`` as a name and a number; ValueError for other texts."""
+    name, _, value = text.partition("=")
+    if not re.fullmatch(r"\d{1,15}(\.\d{1,15})?", value, re.ASCII):
+        raise ValueError(f"{text!r}: write a name and a number, such as max_vgpr_spills=0")
+    return name, float(value) if "." in value else int(value)
+
+
+def parse_limits(raw: object, arch: Arch) -> dict[str, float]:
     """Limits for kernels of ``arch`` as a target or configuration states them, sorted by name.
 
     SpecError for a name that does not exist, one that kernels of this architecture have no number for, and a value that
-    is no whole number >= 0.
+    is no number >= 0, or no whole one where the limit counts something.
     """
     if not isinstance(raw, Mapping):
         raise SpecError(f'limits must be an object such as {{"max_vgpr_spills": 0}}, not {raw!r}')
@@ -83,17 +127,18 @@ def parse_limits(raw: object, arch: Arch) -> dict[str, int]:
             raise SpecError(f"unknown limit {name!r}{closest(str(name), LIMITS)}; allowed: {', '.join(LIMITS)}")
         if name not in here:
             raise SpecError(f"limit {name!r}: kernels for {arch.name} have no such number; allowed: {', '.join(here)}")
-        if type(value) is not int or value < 0:
-            raise SpecError(f"limit {name} = {value!r}: allowed: whole numbers from 0")
+        fraction = LIMITS[name].fraction
+        if type(value) not in ((int, float) if fraction else (int,)) or not 0 <= value < math.inf:
+            raise SpecError(f"limit {name} = {value!r}: allowed: {'' if fraction else 'whole '}numbers from 0")
     return {name: raw[name] for name in sorted(raw)}
 
 
-def strictest(stated: Iterable[Limits]) -> dict[str, int]:
+def strictest(stated: Iterable[Limits]) -> dict[str, float]:
     """The limits of a kernel that several targets describe."""
-    found: dict[str, int] = {}
+    found: dict[str, float] = {}
     for limits in stated:
         for name, value in limits.items():
-            pick: Callable[[int, int], int] = min if name.startswith("max_") else max
+            pick: Callable[[float, float], float] = min if name.startswith("max_") else max
             found[name] = pick(found[name], value) if name in found else value
     return dict(sorted(found.items()))
 
@@ -107,16 +152,36 @@ def check_limits(kernels: Sequence[tuple[str, Limits, Mapping[str, Any] | None]]
 
 def exceeded(limits: Limits, resources: Mapping[str, Any]) -> Iterator[str]:
     """One sentence for each limit that ``resources`` break, or that they have no number for."""
+    known = numbers(resources)
     for name, allowed in sorted(limits.items()):
         limit = LIMITS[name]
-        value = next((resources[key] for key in limit.keys if resources.get(key) is not None), None)
+        value = next((known[key] for key in limit.keys if known.get(key) is not None), None)
         if value is None:
-            yield f"{name} = {allowed}, but the compiler's report has no {' or '.join(limit.keys)}; remove the limit"
+            why = limit.missing.format(keys=" or ".join(limit.keys))
+            yield f"{name} = {allowed}, but {why}; remove the limit"
         elif value > allowed if name.startswith("max_") else value < allowed:
             bound = "at most" if name.startswith("max_") else "at least"
             yield f"{value} {limit.about}; allowed: {bound} {allowed} ({name}); {limit.advice}, or change the limit"
 
 
+def numbers(resources: Mapping[str, Any]) -> dict[str, Any]:
+    """What limits apply to: resources, and numbers of the main loop where it was counted."""
+    return {**resources, **_counted(resources.get("counts") or {})}
+
+
+def _counted(counts: Mapping[str, Any]) -> dict[str, Any]:
+    return {
+        "lds_conflicts": (counts.get("loop") or {}).get("conflict_cycles"),
+        "instructions_outside": (counts.get("outside") or {}).get("instructions"),
+        **{key: counts.get(key) for key in ("valu_per_matrix_cycle", "lds_per_matrix_cycle")},
+    }
+
+
 def _known(limit: Limit, arch: Arch) -> bool:
     occupancy = limit.keys[0] in ("occupancy_percent", "workgroups_per_cu")
-    return arch.backend in limit.backends and (arch.compute_unit is not None or not occupancy)
+    counted = limit.keys[0] in _counted({})
+    return (
+        arch.backend in limit.backends
+        and (arch.compute_unit is not None or not (occupancy or counted))
+        and (not counted or (arch.amdgpu is not None and arch.amdgpu.instructions in names()))
+    )

@@ -8,15 +8,30 @@ import pytest
 
 from kernelwright.arch import load, names
 from kernelwright.codegen.packaging.bundle import manifest
-from kernelwright.codegen.resources.limits import LIMITS, LimitError, check_limits, exceeded, parse_limits, strictest
+from kernelwright.codegen.resources.limits import (
+    LIMITS,
+    LimitError,
+    check_limits,
+    exceeded,
+    numbers,
+    parse_limits,
+    read_limit,
+    strictest,
+)
 from kernelwright.codegen.selecting.selection import load_archs, select, select_listed
 from kernelwright.codegen.violations import SpecError
 
 # Resources as reports of real kernels gave them.
-AMD = {
+AMD: dict[str, Any] = {
     **{"vgpr": 145, "sgpr": 33, "agpr": 0, "lds_bytes": 16384, "scratch_bytes": 0, "vgpr_spills": 0, "sgpr_spills": 0},
     **{"wave_size": 64, "block_size": 256, "matrix_instructions": 80, "code_bytes": 6584},
     **{"workgroups_per_cu": 3, "occupancy_percent": 37},
+    "counts": {
+        "loop": {"conflict_cycles": 32},
+        "outside": {"instructions": 1477},
+        "valu_per_matrix_cycle": 0.305,
+        "lds_per_matrix_cycle": 1.0,
+    },
 }
 NVIDIA = {
     **{"registers": 168, "block_size": 384, "shared_bytes": 230400, "stages": 4, "stack_bytes": 0},
@@ -32,6 +47,10 @@ CPU = {"registers": 32, "matrix_instructions": 825, "code_bytes": 90400, "stack_
         (AMD, {"max_registers": 128}, "145 vector registers .* allowed: at most 128 .max_registers.; choose"),
         (AMD, {"max_lds_bytes": 16383}, "16384 bytes of LDS"),
         (AMD, {"min_occupancy": 50}, "37 percent .* at least 50 .min_occupancy.; choose a smaller tile"),
+        (AMD, {"max_lds_conflicts": 0}, "32 clocks that LDS bank conflicts add .* at most 0 .max_lds_conflicts"),
+        (AMD, {"max_valu_per_matrix_cycle": 0.3}, "0.305 clocks of the vector unit .* at most 0.3 .*larger tile"),
+        (AMD, {"max_lds_per_matrix_cycle": 0.5}, "1.0 clocks of the LDS, bank conflicts among them"),
+        (AMD, {"max_instructions_outside": 1000}, "1477 instructions outside of the main loop"),
         (NVIDIA, {"max_vgpr_spills": 0}, "12 vector registers spilled"),
         (NVIDIA, {"max_lds_bytes": 100_000}, "230400 bytes"),
         (NVIDIA, {"min_workgroups_per_cu": 2}, "1 workgroups"),
@@ -49,7 +68,28 @@ def test_a_kernel_beyond_a_limit_is_told_the_numbers(
 
 
 def resources_value(resources: dict[str, int], name: str) -> int:
-    return next(resources[key] for key in LIMITS[name].keys if key in resources)
+    known = numbers(resources)
+    return next(known[key] for key in LIMITS[name].keys if key in known)
+
+
+@pytest.mark.parametrize(
+    ("loop", "words"),
+    [
+        (None, "the kernel has no main loop of matrix instructions"),
+        ({"conflict_cycles": None}, "addresses that only a launch knows; remove the limit"),
+    ],
+)
+def test_a_limit_on_what_is_not_known_says_why(loop: dict[str, Any] | None, words: str) -> None:
+    with pytest.raises(LimitError, match=f"^k: max_lds_conflicts = 0, but .*{words}"):
+        check_limits([("k", {"max_lds_conflicts": 0}, {**AMD, "counts": {"loop": loop}})])
+
+
+def test_limits_of_command_lines() -> None:
+    assert read_limit("max_registers=128") == ("max_registers", 128)
+    assert read_limit("max_valu_per_matrix_cycle=0.8") == ("max_valu_per_matrix_cycle", 0.8)
+    for text in ("max_registers", "max_registers=", "max_registers=-1", "max_registers=1e3", "max_registers=.5"):
+        with pytest.raises(ValueError, match="write a name and a number, such as max_vgpr_spills=0"):
+            read_limit(text)
 
 
 def test_every_number_beyond_its_limit_is_listed() -> None:
@@ -66,7 +106,7 @@ def test_a_limit_without_a_number_fails() -> None:
 @pytest.mark.parametrize("arch", names())
 def test_every_limit_is_taken_where_reports_have_the_number(arch: str) -> None:
     loaded = load(arch)
-    reports = {"ck_tile": AMD, "cutlass": NVIDIA, "cpu": CPU}[loaded.backend]
+    reports = {"ck_tile": numbers(AMD), "cutlass": NVIDIA, "cpu": CPU}[loaded.backend]
     for name, limit in LIMITS.items():
         if any(key in reports for key in limit.keys):
             assert parse_limits({name: 3}, loaded) == {name: 3}
@@ -83,6 +123,9 @@ def test_every_limit_is_taken_where_reports_have_the_number(arch: str) -> None:
         ({"max_vgpr_spill": 0}, "unknown limit 'max_vgpr_spill' .did you mean 'max_vgpr_spills'"),
         ({"max_registers": -1}, "max_registers = -1: allowed: whole numbers from 0"),
         ({"max_registers": True}, "whole numbers"),
+        ({"max_registers": 8.5}, "max_registers = 8.5: allowed: whole numbers"),
+        ({"max_valu_per_matrix_cycle": -0.5}, "= -0.5: allowed: numbers from 0"),
+        ({"max_valu_per_matrix_cycle": float("inf")}, "allowed: numbers from 0"),
         ({"max_registers": "8"}, "whole numbers"),
         ([1], "limits must be an object"),
     ],

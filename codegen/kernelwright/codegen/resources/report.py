@@ -61,13 +61,18 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def describe_path(path: Path) -> list[dict[str, Any]]:
     """The libraries that a path names: itself, or every one below a folder. ReportError if there is none."""
+    return [describe(read_object(one), _costs(one.with_name(COSTS)), str(one.parent)) for one in manifests(path)]
+
+
+def manifests(path: Path) -> list[Path]:
+    """The manifest that a path names, or every one below a folder. ReportError if there is none."""
     if path.is_dir():
         found = sorted(path.rglob("manifest.json"))
     else:
         found = [path.with_name("manifest.json") if path.suffix == ".so" else path]
     if not found:
         raise ReportError(f"{path} holds no manifest.json; name the folder of a library")
-    return [describe(_object(one), _costs(one.with_name(COSTS)), str(one.parent)) for one in found]
+    return found
 
 
 def describe(
@@ -155,7 +160,8 @@ def _cell(value: object) -> str:
     return "-" if value is None else f"{value:.1f}" if isinstance(value, float) else str(value)
 
 
-def _object(path: Path) -> Mapping[str, Any]:
+def read_object(path: Path) -> Mapping[str, Any]:
+    """A manifest's JSON object. ReportError for a file that cannot be read, or holds something else."""
     try:
         found = read_json(path)
     except (OSError, ValueError) as error:
@@ -166,4 +172,4 @@ def _object(path: Path) -> Mapping[str, Any]:
 
 
 def _costs(path: Path) -> Mapping[str, Any] | None:
-    return _object(path) if path.is_file() else None
+    return read_object(path) if path.is_file() else None

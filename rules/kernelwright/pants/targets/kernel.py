@@ -26,7 +26,7 @@ class LimitsField(Field):
     """Bounds on the resources of the compiled kernel; not part of its spec."""
 
     alias = "limits"
-    value: Optional[FrozenDict[str, int]]
+    value: Optional[FrozenDict[str, float]]
     default = None
     help = help_text(
         """
@@ -36,12 +36,12 @@ class LimitsField(Field):
     )
 
     @classmethod
-    def compute_value(cls, raw_value: Optional[Any], address: Address) -> Optional[FrozenDict[str, int]]:
+    def compute_value(cls, raw_value: Optional[Any], address: Address) -> Optional[FrozenDict[str, float]]:
         value = super().compute_value(raw_value, address)
         if value is None:
             return None
         if not isinstance(value, Mapping) or not all(
-            isinstance(name, str) and type(bound) is int for name, bound in value.items()
+            isinstance(name, str) and type(bound) in (int, float) for name, bound in value.items()
         ):
             raise InvalidFieldTypeException(
                 address, cls.alias, raw_value, expected_type='a dictionary such as {"max_vgpr_spills": 0}'

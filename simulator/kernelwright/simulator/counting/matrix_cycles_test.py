@@ -5,10 +5,11 @@ from __future__ import annotations
 import pytest
 
 from kernelwright.files import arch_files
+from kernelwright.files.counts.instruction_set import instruction_set
 from kernelwright.simulator.code import matrix_shapes
 from kernelwright.simulator.code.instruction import Instruction
 from kernelwright.simulator.code.target import TARGETS
-from kernelwright.simulator.counting.matrix_cycles import matrix_cycles
+from kernelwright.simulator.counting.lines import line_of
 
 SIMDS = {"cdna": 4, "rdna3": 2, "rdna4": 2}  # of a compute unit
 RATES = {"f16": "fp16", "bf16": "bf16", "i8": "int8", "iu8": "int8", "fp8": "fp8", "bf8": "fp8", "f32": "fp32"}
@@ -18,7 +19,7 @@ HALF_RATE |= {("gfx950", "v_mfma_f32_32x32x8_bf16"), ("gfx950", "v_mfma_f32_16x1
 
 def known(arch: str) -> list[tuple[str, int]]:
     names = matrix_shapes.SHAPES[TARGETS[arch].instructions]
-    found = [(name, matrix_cycles(Instruction(0, 8, "", name), TARGETS[arch].instructions)) for name in names]
+    found = [(name, instruction_set(TARGETS[arch].instructions).matrix_clocks(name)) for name in names]
     return [(name, cycles) for name, cycles in found if cycles]
 
 
@@ -36,14 +37,14 @@ def test_clocks_are_those_of_the_peak_rate(arch: str) -> None:
         assert operations * SIMDS[target.tables] == cycles * rate // slow, name
 
 
-def test_operands_of_four_and_six_bits_take_half_the_time() -> None:
+@pytest.mark.parametrize(("cbsz", "blgp", "clocks"), [(0, 1, 64), (4, 4, 32), (2, 4, 32), (4, 0, 64)])
+def test_operands_of_four_and_six_bits_take_half_the_time(cbsz: int, blgp: int, clocks: int) -> None:
     name = "v_mfma_f32_32x32x64_f8f6f4"
-    assert matrix_cycles(Instruction(0, 8, "", name, {}, {"cbsz": 0, "blgp": 1}), "gfx950") == 64
-    assert matrix_cycles(Instruction(0, 8, "", name, {}, {"cbsz": 4, "blgp": 4}), "gfx950") == 32
-    assert matrix_cycles(Instruction(0, 8, "", name, {}, {"cbsz": 4, "blgp": 0}), "gfx950") == 64
+    line = line_of(Instruction(0, 8, "", name, {}, {"cbsz": cbsz, "blgp": blgp}))
+    assert instruction_set("gfx950").matrix_clocks(line.name, line.narrow) == clocks
 
 
 def test_an_instruction_without_a_source_has_none() -> None:
-    assert matrix_cycles(Instruction(0, 8, "", "v_mfma_f64_16x16x4_f64"), "gfx942") is None
-    assert matrix_cycles(Instruction(0, 8, "", "v_wmma_i32_16x16x32_iu4"), "gfx1201") is None
-    assert matrix_cycles(Instruction(0, 8, "", "v_mfma_f32_32x32x16_f16"), "gfx942") is None
+    assert instruction_set("gfx942").matrix_clocks("v_mfma_f64_16x16x4_f64") is None
+    assert instruction_set("gfx1201").matrix_clocks("v_wmma_i32_16x16x32_iu4") is None
+    assert instruction_set("gfx942").matrix_clocks("v_mfma_f32_32x32x16_f16") is None

@@ -1,9 +1,17 @@
+"""Counts of decoded instructions; what names say of kinds and widths is what the simulator executes."""
+
 from __future__ import annotations
 
 import pytest
 
-from kernelwright.simulator.code.target import TARGETS
-from kernelwright.simulator.counting.mix import accesses, mix_of
+import kernelwright.simulator.instructions.model  # noqa: F401  (fills the table of semantics)
+from kernelwright.files.counts.instruction_set import instruction_set
+from kernelwright.files.counts.line import Line, access_of, is_transcendental, kind_of
+from kernelwright.files.counts.mix import mix_of
+from kernelwright.simulator.counting.lines import line_of
+from kernelwright.simulator.instructions.memory.transfer import DS_LOADS, DS_STORES, LOADS, STORES
+from kernelwright.simulator.instructions.semantics import find, names
+from kernelwright.simulator.instructions.vector.floating.transcendental import NAMES
 from kernelwright.simulator.testing.instructions import assemble
 
 
@@ -33,7 +41,7 @@ from kernelwright.simulator.testing.instructions import assemble
 def test_accesses_by_width(
     target: str, encoding: str, name: str, fields: dict[str, int], expected: tuple[str, int]
 ) -> None:
-    assert accesses(assemble(target, encoding, name, **fields)) == (expected,)
+    assert access_of(line_of(assemble(target, encoding, name, **fields))) == expected
 
 
 def test_counts_and_clocks_add_up() -> None:
@@ -49,7 +57,7 @@ def test_counts_and_clocks_add_up() -> None:
         (assemble("gfx942", "SOPP", "s_barrier"), 1),
         (assemble("gfx942", "SOPP", "s_cbranch_scc1"), 1),
     ]
-    mix = mix_of(instructions, TARGETS["gfx942"])
+    mix = mix_of([(line_of(one), times) for one, times in instructions], instruction_set("gfx942"))
     assert (mix.instructions, mix.matrix, mix.matrix_cycles) == (22, 4, 4 * 32)
     assert (mix.vector, mix.vector_cycles, mix.scalar) == (5, 3 * 4 + 2 * 16, 1)
     assert (mix.lds, mix.lds_cycles) == ({"read 16": 5, "write 8": 2}, 5 * 8 + 2 * 4)
@@ -60,5 +68,33 @@ def test_a_matrix_instruction_without_known_clocks_leaves_their_sum_open() -> No
     known = assemble("gfx942", "VOP3P_MFMA", "v_mfma_f32_32x32x8_f16")
     unknown = assemble("gfx942", "VOP3P_MFMA", "v_mfma_f64_16x16x4_f64")
     for order in ([(known, 1), (unknown, 1)], [(unknown, 1), (known, 1)]):
-        mix = mix_of(order, TARGETS["gfx942"])
+        mix = mix_of([(line_of(one), times) for one, times in order], instruction_set("gfx942"))
         assert (mix.matrix, mix.matrix_cycles) == (2, None)
+
+
+def test_names_tell_the_kind_of_every_modelled_instruction() -> None:
+    modelled = [(name, entry.kind) for name in names() if (entry := find(name))]
+    assert len(modelled) > 1000
+    assert [name for name, kind in modelled if kind_of(name) != kind] == []
+
+
+def test_names_tell_transcendental_functions() -> None:
+    assert {name for name in names() if is_transcendental(name)} == set(NAMES) & set(names())
+
+
+@pytest.mark.parametrize(
+    ("prefixes", "table"),
+    [
+        (("buffer_load", "global_load"), LOADS),
+        (("buffer_store", "global_store"), STORES),
+        (("ds_read", "ds_load"), DS_LOADS),
+        (("ds_write", "ds_store"), DS_STORES),
+    ],
+)
+def test_names_tell_the_width_of_every_transfer(prefixes: tuple[str, ...], table: dict[str, object]) -> None:
+    for prefix in prefixes:
+        way = prefix.rpartition("_")[2].replace("ds_load", "read")
+        if prefix.startswith("ds_"):
+            way = "read" if way in ("read", "load") else "write"
+        for name, kind in table.items():
+            assert access_of(Line(f"{prefix}_{name}")) == (f"{way} {kind.nbytes}", 1)  # type: ignore[attr-defined]

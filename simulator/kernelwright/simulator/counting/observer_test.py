@@ -90,7 +90,7 @@ def test_pairs_count_twice_and_unmeasured_phases_are_marked() -> None:
 
 
 def test_lines_of_global_memory() -> None:
-    """64 lanes store 4 bytes each, side by side: 2 lines a wave; at a stride of 64 bytes, 32 lines."""
+    """64 lanes store 4 bytes each, side by side: 2 lines of 4 segments; 64 bytes apart: 32 lines of 64."""
     out = np.zeros(64 * 16 + 32, np.uint32)
     skip = -out.ctypes.data % 128 // 4
     place: list[Line] = [
@@ -102,6 +102,7 @@ def test_lines_of_global_memory() -> None:
     ]
     counts = counted("gfx942", place, block=64, out=out[skip : skip + 64 * 16])
     assert [counts.lines[pc] for pc in sorted(counts.lines)] == [2, 32]
+    assert [counts.segments[pc] for pc in sorted(counts.segments)] == [4, 64]
     assert counts.unique_lines == 32
     assert counts.mix.memory == {"store 4": 2}
 

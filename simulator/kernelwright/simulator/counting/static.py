@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from kernelwright.files.counts.instruction_set import instruction_set
+from kernelwright.files.counts.loops import main_loop
+from kernelwright.files.counts.mix import Mix, mix_of
 from kernelwright.simulator.code.decode import decode
 from kernelwright.simulator.code.descriptor import KernelDescriptor
 from kernelwright.simulator.code.instruction import Instruction
 from kernelwright.simulator.code.object_file import CodeObject, images, read_code_object
-from kernelwright.simulator.counting.loops import main_loop
-from kernelwright.simulator.counting.mix import Mix, mix_of
+from kernelwright.simulator.counting.lines import lines_of
 
 
 @dataclass(frozen=True)
@@ -48,16 +50,17 @@ def count_library(data: bytes) -> list[KernelCounts]:
 def count_kernel(code: CodeObject, kernel: KernelDescriptor) -> KernelCounts:
     """One kernel: its entry function; functions that it calls are not followed."""
     function = instructions_of(code, kernel)
-    loop = main_loop(function)
-    inside = [function[at] for at in sorted(loop)] if loop else []
-    rest = [one for at, one in enumerate(function) if not loop or at not in loop]
+    lines, known = lines_of(function), instruction_set(code.target.instructions)
+    loop = main_loop(lines)
+    inside = [lines[at] for at in sorted(loop)] if loop else []
+    rest = [one for at, one in enumerate(lines) if not loop or at not in loop]
     given = kernel.registers
     return KernelCounts(
         symbol=kernel.name,
         arch=code.target.name,
-        loop=mix_of(((one, 1) for one in inside), code.target) if loop else None,
-        loop_pc=inside[0].pc if loop else None,
-        outside=mix_of(((one, 1) for one in rest), code.target),
+        loop=mix_of(((one, 1) for one in inside), known) if loop else None,
+        loop_pc=function[min(loop)].pc if loop else None,
+        outside=mix_of(((one, 1) for one in rest), known),
         registers=given.total,
         vgprs=given.vgprs,
         agprs=given.agprs,

@@ -115,7 +115,7 @@ class Simulator:
         count = 1 if alone else min(self._processes, len(workgroups))
         ran: list[Ran]
         if self._counts is not None:
-            self._counts.begin()
+            self._counts.begin(program.kernel.name)
         if count == 1:
             ran = [run.workgroups(workgroups, fixed + direct(buffers))]
         else:

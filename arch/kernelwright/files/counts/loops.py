@@ -7,19 +7,17 @@ shared ends of a function in front of what jumps to them.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
-from kernelwright.simulator.code.instruction import Instruction
-from kernelwright.simulator.counting.mix import kind_of
-from kernelwright.simulator.instructions.scalar.control import target_of_branch
+from kernelwright.files.counts.line import Line, kind_of
 
 Loop = frozenset[int]
-"""The instructions of a loop, by index in their function."""
+"""The lines of a loop, by index in their function."""
 
 
-def loops(function: Sequence[Instruction]) -> list[Loop]:
-    """Every natural loop, by where its first instruction stands; loops with a common first block are one."""
-    ranges, following = _blocks(function)
+def loops(function: Sequence[Line]) -> list[Loop]:
+    """Every natural loop, by where its first line stands; loops with a common first block are one."""
+    ranges, following = blocks(function)
     dominators = _dominators(following)
     found: dict[int, set[int]] = {}
     for block, goals in enumerate(following):
@@ -29,46 +27,32 @@ def loops(function: Sequence[Instruction]) -> list[Loop]:
     return [frozenset(at for block in body for at in ranges[block]) for _, body in sorted(found.items())]
 
 
-def main_loop(function: Sequence[Instruction]) -> Loop | None:
+def main_loop(function: Sequence[Line]) -> Loop | None:
     """The innermost loop with the most matrix instructions; None if no loop has one.
 
     Innermost: no smaller loop inside has matrix instructions. Of equals, the first.
     """
-    matrix = frozenset(at for at, instruction in enumerate(function) if kind_of(instruction) == "matrix")
+    matrix = frozenset(at for at, line in enumerate(function) if kind_of(line.name) == "matrix")
     found = [loop for loop in loops(function) if loop & matrix]
     inner = [loop for loop in found if not any(other < loop for other in found)]
     return max(inner, key=lambda loop: len(loop & matrix), default=None)
 
 
-def _blocks(function: Sequence[Instruction]) -> tuple[list[range], list[list[int]]]:
-    """Straight-line blocks, as ranges of instructions, and the blocks that follow each."""
-    index = {instruction.pc: at for at, instruction in enumerate(function)}
-    goals: Mapping[int, int] = {
-        at: index[goal]
-        for at, instruction in enumerate(function)
-        if _branches(instruction) and (goal := target_of_branch(instruction)) in index
-    }
-    ends = {at + 1 for at, instruction in enumerate(function) if _branches(instruction) or _leaves(instruction)}
-    starts = sorted(({0} | set(goals.values()) | ends) - {len(function)})
+def blocks(function: Sequence[Line]) -> tuple[list[range], list[list[int]]]:
+    """Straight-line blocks, as ranges of lines, and the blocks that follow each."""
+    ends = {at + 1 for at, line in enumerate(function) if line.branches or line.leaves}
+    goals = {line.goal for line in function if line.branches and line.goal is not None}
+    starts = sorted(({0} | goals | ends) - {len(function)})
     block_at = {start: block for block, start in enumerate(starts)}
     ranges = [range(start, stop) for start, stop in zip(starts, [*starts[1:], len(function)], strict=True)]
     following: list[list[int]] = []
     for block in ranges:
-        last = block[-1]
-        found = [block_at[goals[last]]] if last in goals else []
-        falls = not _leaves(function[last]) and function[last].name != "s_branch"
-        if falls and block.stop < len(function):
+        last = function[block[-1]]
+        found = [block_at[last.goal]] if last.branches and last.goal is not None else []
+        if not last.leaves and block.stop < len(function):
             found.append(block_at[block.stop])
         following.append(found)
     return ranges, following
-
-
-def _branches(instruction: Instruction) -> bool:
-    return instruction.name.startswith(("s_branch", "s_cbranch"))
-
-
-def _leaves(instruction: Instruction) -> bool:
-    return instruction.name.startswith(("s_endpgm", "s_setpc"))
 
 
 def _dominators(following: Sequence[Sequence[int]]) -> list[int]:

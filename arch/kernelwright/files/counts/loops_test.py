@@ -5,19 +5,16 @@ from __future__ import annotations
 
 import pytest
 
-from kernelwright.simulator.code.instruction import Instruction
-from kernelwright.simulator.counting.loops import loops, main_loop
+from kernelwright.files.counts.line import Line
+from kernelwright.files.counts.loops import loops, main_loop
 
 _NAMES = {"m": "v_mfma_f32_32x32x8_f16", "e": "s_endpgm", "j": "s_branch", "c": "s_cbranch_scc1"}
 
 
-def function(text: str) -> list[Instruction]:
-    made = []
-    for at, word in enumerate(text.split()):
-        goal = word[1:] if word[0] in "jc" else ""
-        fields = {"simm16": int(goal) - at - 1 & 0xFFFF} if goal else {}
-        made.append(Instruction(4 * at, 4, "", _NAMES.get(word[0], "s_nop"), {}, fields))
-    return made
+def function(text: str) -> list[Line]:
+    return [
+        Line(_NAMES.get(word[0], "s_nop"), goal=int(word[1:]) if word[0] in "jc" else None) for word in text.split()
+    ]
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,1 @@
+"""Counts of AMD kernels, read in the compiler's assembly."""

@@ -1,0 +1,85 @@
+"""The functions of an AMD assembly, instruction by instruction, as LLVM prints them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from kernelwright.files.counts.line import Line
+
+_ENCODING = re.compile(r"_(e32|e64|dpp|dpp8|sdwa|e64_dpp|e64_dpp8|vop3)$")
+_OPAQUE = ("dpp", "sdwa")
+_OLD_MATRIX = re.compile(r"(_\d+x\d+x\d+)([a-z])")  # v_mfma_f32_32x32x8bf16_1k of gfx90a
+_NARROW = ("2", "3", "4")  # cbsz and blgp: fp6, bf6 and fp4
+_LABEL = re.compile(r"^(\S+):")
+
+
+class AssemblyError(ValueError):
+    """A function is not in the assembly."""
+
+
+@dataclass(frozen=True)
+class Statement:
+    """``operands`` as they are written (``v[20:23]``, ``s2``, ``0x80``), ``modifiers`` by name (``offset`` → ``8192``).
+
+    ``opaque``: lanes or parts of registers are exchanged, so that the name does not say what is computed. ``parts`` are
+    the two halves of a dual-issue instruction.
+    """
+
+    line: Line
+    operands: tuple[str, ...] = ()
+    modifiers: Mapping[str, str] = field(default_factory=dict)
+    opaque: bool = False
+    parts: tuple[Statement, ...] = ()
+
+
+def function(text: str, symbol: str) -> list[Statement]:
+    """The instructions of ``symbol``, in order; AssemblyError if it is not there."""
+    found = re.search(rf"^{re.escape(symbol)}:.*?^\.Lfunc_end\d+:", text, re.MULTILINE | re.DOTALL)
+    if found is None:
+        raise AssemblyError(f"the assembly has no function {symbol}")
+    labels: dict[str, int] = {}
+    statements: list[Statement] = []
+    for row in found.group(0).splitlines()[1:]:
+        code = row.partition(";")[0].rstrip()
+        label = _LABEL.match(code)
+        if label:
+            labels[label[1]] = len(statements)
+        elif code.startswith("\t") and not code.lstrip().startswith("."):  # a directive
+            statements.append(statement(code.strip()))
+    return [_aimed(one, labels) for one in statements]
+
+
+def statement(text: str) -> Statement:
+    """One instruction, without where it branches to."""
+    if " :: " in text:
+        parts = tuple(statement(part.strip()) for part in text.split(" :: "))
+        return Statement(parts[0].line, parts=tuple(_single(part) for part in parts))
+    name, _, rest = text.partition(" ")
+    encoding = _ENCODING.search(name)
+    base = _OLD_MATRIX.sub(r"\1_\2", _ENCODING.sub("", name)).removesuffix("_1k")
+    operands = [part.strip() for part in rest.split(",")] if rest else []
+    modifiers: dict[str, str] = {}
+    if operands:
+        operands[-1], *words = operands[-1].split() or [""]
+        modifiers = {key: value for key, _, value in (word.partition(":") for word in words)}
+    narrow = all(modifiers.get(key) in _NARROW for key in ("cbsz", "blgp"))
+    opaque = bool(encoding) and any(word in encoding.group(1) for word in _OPAQUE)
+    return Statement(Line(base, narrow=narrow, to_lds="lds" in modifiers), tuple(operands), modifiers, opaque)
+
+
+def _single(part: Statement) -> Statement:
+    """A half of a dual-issue instruction as the instruction that it stands for."""
+    return replace(part, line=replace(part.line, name=part.line.name.replace("v_dual_", "v_", 1)))
+
+
+def _aimed(one: Statement, labels: Mapping[str, int]) -> Statement:
+    if not one.line.branches or not one.operands:
+        return one
+    return replace(one, line=replace(one.line, goal=labels.get(one.operands[0])))
+
+
+def lines(statements: Sequence[Statement]) -> list[Line]:
+    """What counting reads of them."""
+    return [one.line for one in statements]

@@ -1,0 +1,37 @@
+"""The report of ``kernelwright quality`` as one HTML page that needs nothing else: bars and numbers of each kernel."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from importlib.resources import files
+from typing import Any
+
+import jinja2
+
+from kernelwright.codegen.resources.quality_columns import COLUMNS, cell
+from kernelwright.files.counts.turn import UNITS
+
+
+def page(libraries: Sequence[Mapping[str, Any]]) -> str:
+    """HTML of rows as ``kernelwright.codegen.resources.quality.describe`` makes them."""
+    environment = jinja2.Environment(autoescape=True, undefined=jinja2.StrictUndefined)
+    template = files("kernelwright.codegen.resources").joinpath("templates", "quality.html.jinja").read_text("utf-8")
+    shown = [{**one, "columns": _columns(one["kernels"]), "bars": _bars(one["kernels"])} for one in libraries]
+    columns = _columns([row for one in libraries for row in one["kernels"]])
+    return environment.from_string(template).render(libraries=shown, columns=columns, units=UNITS, cell=cell)
+
+
+def _columns(rows: Sequence[Mapping[str, Any]]) -> list[Any]:
+    return [column for column in COLUMNS if any(row[column.key] is not None for row in rows)]
+
+
+def _bars(rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """Of each kernel with counts: the clocks of each unit in percent of those of the one that bounds it."""
+    bars = []
+    for row in rows:
+        taken = (row["counts"] or {}).get("clocks")
+        if taken and row["bound"]:
+            most = taken[row["bound"]] or 1
+            shares = {unit: round(100 * taken[unit] / most) for unit in UNITS if unit in taken}
+            bars.append({"name": row["name"], "bound": row["bound"], "shares": shares, "clocks": taken})
+    return bars
