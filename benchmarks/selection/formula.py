@@ -46,15 +46,11 @@ class Formula:
         loaded = importlib.import_module(f"kernelwright.codegen.{module}")
         records = (("Problem", loaded.Problem), ("Kernel", loaded.Kernel), ("Device", Device))
         self.columns = tuple(f"{name}.{field}" for name, record in records for field in record._fields)
-        prefixes = {
-            "Problem": self.source.prefix,
-            "Kernel": self.source.prefix,
-            "Device": find("formulas.machine").prefix,
-        }
         arguments, at = [], 0
         for name, record in records:
             values = ", ".join(f"r[{at + index}]" for index in range(len(record._fields)))
-            arguments.append(f"({prefixes[name]}_{name}){{{values}}}")
+            prefix = find(record.__module__.removeprefix("kernelwright.codegen.")).prefix
+            arguments.append(f"({prefix}_{name}){{{values}}}")
             at += len(record._fields)
         self._code = self._compiled(arguments, at, ", HUGE_VAL" if ends_early else "")
         self._code.number.restype = ctypes.POINTER(ctypes.c_double)

@@ -214,7 +214,7 @@ def _lookup(module: Module) -> str:
     lines = "".join(
         f'  if (strcmp(name, "{name}") == 0) return &{module.c_name(name)};\n'
         for name in module.constants
-        if name not in module.derived
+        if name not in module.derived and name not in module.imported
     )
     return f"\nstatic inline double* {module.prefix}_number(const char* name) {{\n{lines}  return NULL;\n}}"
 

@@ -1,6 +1,7 @@
 // From structs of the C ABI to what the formulas of convolution read: see estimate_conv in problem.hpp.
 #include "kernelwright/convolution/checks.h"
 #include "kernelwright/convolution/folding.h"
+#include "kernelwright/dispatcher/convolution/formulas/cdna.h"
 #include "kernelwright/dispatcher/convolution/formulas/hopper.h"
 #include "kernelwright/dispatcher/convolution/formulas/processors.h"
 #include "kernelwright/dispatcher/convolution/formulas/tiles.h"
@@ -55,6 +56,21 @@ Estimate on_hopper(const kw_conv_problem& p, const kw_conv_traits& t, const Plac
   return estimate_of(kw_convolution_hopper_estimate(problem_of(p), kernel, device_of(place, p.dtype_x)));
 }
 
+double at_least_one(double value) { return value > 1 ? value : 1; }
+
+// A second stage adds up slices that a kernel leaves.
+Estimate on_cdna(const kw_conv_problem& p, const kw_conv_traits& t, const Place& place) {
+  const bool newer = times_of(*place.arch) == kTimesCdna4;
+  const kw_gemm_cdna_Kernel kernel = {1.0 * t.tile_m,         1.0 * t.tile_n,
+                                      1.0 * t.tile_k,         at_least_one(t.wave_m),
+                                      at_least_one(t.wave_n), at_least_one(t.wave_k),
+                                      false,                  false,
+                                      p.leaves_slices == 1,   newer};
+  const double merged = at_least_one(t.num_groups_to_merge), spare = spare_dimensions(p, t);
+  return estimate_of(kw_convolution_cdna_estimate(problem_of(p), kernel, merged, spare, device_of(place, p.dtype_x),
+                                                  place.most_us));
+}
+
 // The second stage of backward weight reads all slices of dw and writes dw.
 Estimate sum_of_slices(const kw_conv_problem& p, const Place& place) {
   const double size = kw_dtype_bytes(p.dtype_w),
@@ -73,6 +89,7 @@ Estimate estimate_conv(const kw_kernel& kernel, const kw_problem& problem, const
   const uint32_t times = times_of(*place.arch);
   if (times == KW_TIMES_HOPPER) return on_hopper(p, t, place);
   if (times == KW_TIMES_PROCESSORS) return on_processor(p, t, place);
+  if ((times == kTimesCdna3 || times == kTimesCdna4) && t.depthwise == 0) return on_cdna(p, t, place);
   const kw_convolution_tiles_Kernel tiles = {
       1.0 * t.tile_m,         1.0 * t.tile_n,
       1.0 * t.tile_k,         t.num_groups_to_merge > 1 ? 1.0 * t.num_groups_to_merge : 1.0,

@@ -1,6 +1,7 @@
 // From structs of the C ABI to what the formulas read. Grouped problems add up what their groups take.
 #include "kernelwright/dispatcher/gemm/estimate.hpp"
 
+#include "kernelwright/dispatcher/gemm/formulas/cdna.h"
 #include "kernelwright/dispatcher/gemm/formulas/hopper.h"
 #include "kernelwright/dispatcher/gemm/formulas/processors.h"
 #include "kernelwright/dispatcher/gemm/formulas/tiles.h"
@@ -92,6 +93,21 @@ kw_gemm_tiles_Kernel kernel_of(const kw_gemm_traits& t, const kw_arch& arch) {
   return {1.0 * t.tile_m, 1.0 * t.tile_n, 1.0 * t.tile_k, stream, twice};
 }
 
+Estimate on_cdna(const kw_gemm_problem& p, const kw_gemm_traits& t, const Place& place) {
+  const kw_gemm_tiles_Kernel tiles = kernel_of(t, *place.arch);
+  const kw_gemm_cdna_Kernel kernel = {1.0 * t.tile_m,
+                                      1.0 * t.tile_n,
+                                      1.0 * t.tile_k,
+                                      at_least_one(t.wave_m),
+                                      at_least_one(t.wave_n),
+                                      at_least_one(t.wave_k),
+                                      t.b_format != 0,
+                                      tiles.stream_k,
+                                      tiles.twice,
+                                      times_of(*place.arch) == kTimesCdna4};
+  return estimate_of(kw_gemm_cdna_estimate(problem_of(p), kernel, device_of(place, p.dtype_a), place.most_us));
+}
+
 // Register blocks of all groups, each group's time behind the others'.
 void add_on_processor(const kw_gemm_problem& one, const kw_gemm_traits& t, const Place& place, Estimate* sum) {
   const Estimate each = on_processor(one, t, place);
@@ -108,6 +124,7 @@ Estimate estimate(const kw_gemm_problem& p, const kw_gemm_traits& t, const Place
   const uint32_t times = times_of(*place.arch);
   if (times == KW_TIMES_HOPPER) return on_hopper(p, t, place);
   if (times == KW_TIMES_PROCESSORS) return on_processor(p, t, place);
+  if (times == kTimesCdna3 || times == kTimesCdna4) return on_cdna(p, t, place);
   const kw_machine_Device device = device_of(place, p.dtype_a);
   return estimate_of(kw_gemm_tiles_estimate(problem_of(p), kernel_of(t, *place.arch), device, place.most_us));
 }

@@ -17,7 +17,6 @@ from kernelwright.tile_engine.bench import measure
 from kernelwright.tile_engine.interface.patterns import Patterns, pattern_options
 from kernelwright.tile_engine.interface.progress import ProgressLine
 from kernelwright.tile_engine.measuring.choosing import LibraryHangsError, choices
-from kernelwright.tile_engine.measuring.executors import require_timed
 from kernelwright.tile_engine.measuring.isolation import Child
 from kernelwright.tile_engine.measuring.measure import OK, REFUSED
 from kernelwright.tile_engine.measuring.settings import Settings
@@ -43,7 +42,7 @@ _VARIANT = (
     help="A trait configuration in place of a library: its kernels are compiled first, through kernelwright.jit.",
 )  # fmt: skip
 @click.option("--workers", type=click.IntRange(1), help="Compilers at once [default: one for each core].")
-@click.option("--device", default="cpu", show_default=True, help="cpu, cuda:N or sim:ARCH.")
+@click.option("--device", default="cpu", show_default=True, help="cpu, cuda:N, hip:N or sim:ARCH.")
 @click.option("--problems", "named", required=True, help="A key of `tile-engine problems`, or a JSON file.")
 @pattern_options
 @click.option("--output", required=True, type=click.Path(path_type=Path), help="The CSV file.")
@@ -92,7 +91,6 @@ def _bench(options: dict[str, Any]) -> set[str]:
     config = _config(options)
     operation, chosen = operation_of_variant(stated_variant(options["variant"], options["named"], config))
     device = Device(options["device"])
-    require_timed(device)
     records = problems(operation, options["named"])
     if config is None:  # children load it: what its constructors do is their matter
         manifest = KernelLibrary.find_for(device, options["library"])

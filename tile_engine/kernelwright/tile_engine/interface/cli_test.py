@@ -145,8 +145,6 @@ def test_a_run_that_is_interrupted_keeps_its_rows_and_says_how_to_go_on(
 
 
 def test_bad_input_says_what_is_allowed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert bench(tmp_path, "--device", "hip:0") == 2
-    assert "cannot time kernels on hip:0; allowed: cpu, cuda:N, sim:ARCH" in capsys.readouterr().err
     assert bench(tmp_path, "--ignore-kernels", "*") == 2
     assert "gemm kernels of the library matches; names: " in capsys.readouterr().err
     assert main(["bench", "--library", LIBRARY, "--problems", "nothing", "--output", "x.csv"]) == 2

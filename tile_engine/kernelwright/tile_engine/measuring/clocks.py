@@ -11,6 +11,9 @@ _CPUINFO = Path("/proc/cpuinfo")
 # nvmlClockType_t of the NVIDIA Management Library (https://docs.nvidia.com/deploy/nvml-api/).
 _NVML_CLOCKS = {"sm": 1, "memory": 2}
 _BUS_ID_BYTES = 32
+_PCI_DEVICES = Path("/sys/bus/pci/devices")
+# Levels of the amdgpu driver, the current one with a star (https://docs.kernel.org/gpu/amdgpu/thermal.html).
+_DPM_CLOCKS = {"sm": "pp_dpm_sclk", "memory": "pp_dpm_mclk"}
 
 
 def cpu_clocks(cpuinfo: Path = _CPUINFO) -> str:
@@ -45,4 +48,22 @@ def cuda_clocks(driver: Any, ordinal: int, management: Any = None) -> str:
         mhz = ctypes.c_uint()
         if not nvml.nvmlDeviceGetClockInfo(handle, kind, ctypes.byref(mhz)):
             found.append(f"{name}={mhz.value}")
+    return ";".join(found)
+
+
+def hip_clocks(runtime: Any, ordinal: int, devices: Path = _PCI_DEVICES) -> str:
+    """``sm=MHz;memory=MHz`` of an AMD GPU, as its kernel driver says; empty where it does not.
+
+    ``runtime`` is libamdhip64, which knows the device's address on the PCI bus.
+    """
+    place = ctypes.create_string_buffer(_BUS_ID_BYTES)
+    if runtime.hipDeviceGetPCIBusId(place, _BUS_ID_BYTES, ordinal):
+        return ""
+    found = []
+    for name, file in _DPM_CLOCKS.items():
+        try:
+            text = (devices / place.value.decode().lower() / file).read_text("utf-8")
+        except (OSError, UnicodeDecodeError):
+            continue
+        found += [f"{name}={mhz}" for mhz in re.findall(r"^\d+:\s*(\d+)\s*[Mm][Hh]z\s*\*", text, re.MULTILINE)]
     return ";".join(found)

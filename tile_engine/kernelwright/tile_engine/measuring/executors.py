@@ -1,4 +1,4 @@
-"""Where launches happen: arrays of this process on a CPU or in the simulator, and memory of a CUDA device."""
+"""Where launches happen: arrays of this process on a CPU or in the simulator, and memory of a GPU."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any, Protocol
 
 from kernelwright.dispatch import Device, OperationPlan
 from kernelwright.tile_engine.measuring.clocks import cpu_clocks
-from kernelwright.tile_engine.measuring.cuda import CudaDevice
+from kernelwright.tile_engine.measuring.gpu import CudaDevice, Gpu, HipDevice
 from kernelwright.tile_engine.measuring.settings import Settings
 from kernelwright.tile_engine.measuring.timing import Launch, in_turns, repeat_for, timed_calls
 from kernelwright.tile_engine.operation import Measurable, Operands
@@ -40,17 +40,11 @@ class Executor(Protocol):
         """Clocks in MHz, such as ``sm=1980;memory=2619``; empty where nobody says."""
 
 
-def require_timed(device: Device) -> None:
-    """ValueError for an AMD GPU, for which there is no executor."""
-    if device.kind == "hip":
-        raise ValueError(f"the tile engine cannot time kernels on {device}; allowed: cpu, cuda:N, sim:ARCH")
-
-
 def executor(device: Device, operation: Measurable, sets: Sequence[Operands], settings: Settings) -> Executor:
-    """The executor of a device. ValueError for an AMD GPU."""
-    require_timed(device)
-    if device.kind == "cuda":
-        return CudaExecutor(CudaDevice(device.ordinal), operation, sets, settings)
+    """The executor of a device. DeviceError for a GPU that is missing."""
+    if device.kind in ("cuda", "hip"):
+        gpu = CudaDevice(device.ordinal) if device.kind == "cuda" else HipDevice(device.ordinal)
+        return GpuExecutor(gpu, operation, sets, settings)
     return (SimulatedExecutor if device.simulated else CpuExecutor)(operation, sets, settings)
 
 
@@ -106,10 +100,10 @@ class SimulatedExecutor(CpuExecutor):
         return ""
 
 
-class CudaExecutor:
+class GpuExecutor:
     """See :class:`Executor`. Launches are captured in graphs, so that no time of the host is in theirs."""
 
-    def __init__(self, device: CudaDevice, operation: Measurable, sets: Sequence[Operands], settings: Settings) -> None:
+    def __init__(self, device: Gpu, operation: Measurable, sets: Sequence[Operands], settings: Settings) -> None:
         """Copy the inputs of each set to the device."""
         self._device, self._operation, self._sets, self._settings = device, operation, sets, settings
         self._inputs = [[self._uploaded(array) for array in one.inputs] for one in sets]
@@ -163,7 +157,7 @@ class CudaExecutor:
         return in_turns(replays, self._settings, begin)
 
     def clocks(self) -> str:
-        """Clocks of the GPU, as its management library says."""
+        """Clocks of the GPU, as its management library or its kernel driver says."""
         return self._device.clocks()
 
     def _graph(self, each: Sequence[Launch], count: int) -> Callable[[], float]:

@@ -1,17 +1,19 @@
-"""The CUDA executor on a driver that is a Python object: its memory is this process's, its clock counts launches."""
+"""The executor of GPUs on a driver that is a Python object: its memory is this process's, its clock counts launches."""
 
 from __future__ import annotations
 
 import ctypes
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
-from kernelwright.dispatch import Device, DeviceError, OperationPlan
-from kernelwright.tile_engine.measuring.cuda import CudaDevice
-from kernelwright.tile_engine.measuring.executors import CudaExecutor, executor
+from kernelwright.dispatch import DeviceError, OperationPlan
+from kernelwright.tile_engine.measuring.clocks import hip_clocks
+from kernelwright.tile_engine.measuring.executors import GpuExecutor
+from kernelwright.tile_engine.measuring.gpu import CudaDevice, HipDevice, load_runtime
 from kernelwright.tile_engine.measuring.settings import Settings
 from kernelwright.tile_engine.registry import measurable
 
@@ -81,6 +83,31 @@ class Driver:
         self.now += self.graphs[executable.value - 1]
 
 
+class Runtime(Driver):
+    """Those of libamdhip64, which do the same by other names."""
+
+    _SAME = {
+        "hipMalloc": "cuMemAlloc_v2", "hipMemcpyHtoD": "cuMemcpyHtoD_v2", "hipMemcpyDtoH": "cuMemcpyDtoH_v2",
+        "hipEventCreateWithFlags": "cuEventCreate", "hipEventRecord": "cuEventRecord",
+        "hipEventElapsedTime": "cuEventElapsedTime", "hipStreamBeginCapture": "cuStreamBeginCapture_v2",
+        "hipStreamEndCapture": "cuStreamEndCapture", "hipGraphInstantiateWithFlags": "cuGraphInstantiateWithFlags",
+        "hipGraphLaunch": "cuGraphLaunch",
+    }  # fmt: skip
+
+    def __getattr__(self, name: str) -> Callable[..., int]:
+        assert name.startswith("hip"), f"{name} is no function of the HIP runtime"
+        known = super().__getattr__(self._SAME.get(name, name))
+
+        def call(*arguments: Any) -> int:
+            return self.status.get(name, 0) or known(*arguments)
+
+        return call
+
+
+KINDS = {"cuda": (Driver, CudaDevice), "hip": (Runtime, HipDevice)}
+of_each_kind = pytest.mark.parametrize("kind", KINDS)
+
+
 class Plan:
     """Stands for a plan of ``operation`` below; it writes the product when it is launched outside of a capture."""
 
@@ -108,15 +135,17 @@ class Operation:
         return launch
 
 
-def made(sets: int = 2, **fields: Any) -> tuple[Driver, CudaExecutor, list[Any]]:
-    driver = Driver()
+def made(kind: str, sets: int = 2, **fields: Any) -> tuple[Driver, GpuExecutor, list[Any]]:
+    driver_type, device = KINDS[kind]
+    driver = driver_type()
     operands = [GEMM.operands(GEMM.read({"m": 4, "n": 3, "k": 5, "dtype": "fp32"}), seed) for seed in range(sets)]
     operation: Any = Operation(driver, operands)
-    return driver, CudaExecutor(CudaDevice(0, driver), operation, operands, Settings(**fields)), operands
+    return driver, GpuExecutor(device(0, driver), operation, operands, Settings(**fields)), operands
 
 
-def test_results_come_back_from_the_device_and_poison_goes_there() -> None:
-    _, on_device, operands = made()
+@of_each_kind
+def test_results_come_back_from_the_device_and_poison_goes_there(kind: str) -> None:
+    _, on_device, operands = made(kind)
     plan: Any = Plan()
     on_device.poison()
     launches = on_device.launches(plan)
@@ -128,8 +157,9 @@ def test_results_come_back_from_the_device_and_poison_goes_there() -> None:
     assert all(one.error() == 0 for one in operands)
 
 
-def test_a_launch_in_a_graph_is_timed_by_events() -> None:
-    driver, on_device, _ = made(repeat=7, rounds=3, warm_s=0)
+@of_each_kind
+def test_a_launch_in_a_graph_is_timed_by_events(kind: str) -> None:
+    driver, on_device, _ = made(kind, repeat=7, rounds=3, warm_s=0)
     plan: Any = Plan()
     begun: list[str] = []
     seconds = on_device.seconds({"k": on_device.launches(plan)}, begun.append)
@@ -139,12 +169,32 @@ def test_a_launch_in_a_graph_is_timed_by_events() -> None:
 
 
 def test_an_error_of_the_driver_names_the_call() -> None:
-    driver = Driver()
-    driver.status["cuMemAlloc_v2"] = 2
+    driver, runtime = Driver(), Runtime()
+    driver.status["cuMemAlloc_v2"] = runtime.status["hipMalloc"] = 2
     with pytest.raises(DeviceError, match="cuMemAlloc_v2 failed with CUDA error 2"):
         CudaDevice(0, driver).allocate(1)
+    with pytest.raises(DeviceError, match="hipMalloc failed with HIP error 2"):
+        HipDevice(0, runtime).allocate(1)
+    runtime.status["hipSetDevice"] = 101
+    with pytest.raises(DeviceError, match="hipSetDevice failed with HIP error 101"):
+        HipDevice(3, runtime)
 
 
-def test_amd_gpus_are_refused() -> None:
-    with pytest.raises(ValueError, match="cannot time kernels on hip:0; allowed: cpu, cuda:N, sim:ARCH"):
-        executor(Device("hip:0"), GEMM, [], Settings())
+def test_a_missing_runtime_says_what_was_opened(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("KERNELWRIGHT_HIP_LIBRARY", "/nonexistent/libamdhip64.so")
+    with pytest.raises(DeviceError, match=r"cannot be loaded: /nonexistent/libamdhip64.so.*set KERNELWRIGHT_HIP_LIBRARY"):
+        load_runtime()
+
+
+def test_clocks_of_an_amd_gpu_are_those_of_its_kernel_driver(tmp_path: Path) -> None:
+    class Placed:
+        def hipDeviceGetPCIBusId(self, place: Any, size: int, ordinal: int) -> int:  # noqa: N802
+            place.value = b"0000:C1:00.0"
+            return 0 if ordinal == 0 else 101
+
+    folder = tmp_path / "0000:c1:00.0"
+    folder.mkdir()
+    (folder / "pp_dpm_sclk").write_text("0: 132Mhz\n1: 2100Mhz *\n")
+    (folder / "pp_dpm_mclk").write_text("0: 900Mhz\n1: 1300Mhz *\n")
+    assert hip_clocks(Placed(), 0, tmp_path) == "sm=2100;memory=1300"
+    assert hip_clocks(Placed(), 1, tmp_path) == "" == hip_clocks(Placed(), 0, tmp_path / "none")

@@ -53,8 +53,8 @@ def conversation() -> tuple[dict[str, Any], Callable[[dict[str, Any]], None]]:
 
 
 def spoils(device: Device, report: Report) -> bool:
-    """Whether no kernel can be measured in this process any more: a CUDA context keeps the error of a launch."""
-    return device.kind == "cuda" and report["status"] == FAILED
+    """Whether no kernel can be measured in this process any more: a GPU's context keeps the error of a launch."""
+    return device.kind in ("cuda", "hip") and report["status"] == FAILED
 
 
 if __name__ == "__main__":

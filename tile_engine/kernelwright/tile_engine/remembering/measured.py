@@ -8,7 +8,6 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from kernelwright.dispatch import Candidate, Device, Dispatcher, Heuristic, KernelLibrary, SelectionError
-from kernelwright.tile_engine.measuring.executors import require_timed
 from kernelwright.tile_engine.measuring.measure import Measurement, Pair, label
 from kernelwright.tile_engine.measuring.settings import Settings
 from kernelwright.tile_engine.operation import Measurable, Record
@@ -42,12 +41,11 @@ class MeasuredSelection:
     ) -> None:
         """``base`` ranks: a selection of :class:`Dispatcher`, or a dispatcher of the same libraries.
 
-        ValueError for a ``top_k`` below 1, an AMD GPU, or a file that is no memory of measured times.
+        ValueError for a ``top_k`` below 1, or a file that is no memory of measured times.
         """
         if top_k < 1:
             raise ValueError(f"top_k is {top_k}; allowed: at least 1")
         self._device = Device.of(device)
-        require_timed(self._device)
         self._libraries = (library,) if isinstance(library, KernelLibrary) else tuple(library)
         self._memory, self._top_k, self._settings = memory, top_k, settings
         self._base = base if isinstance(base, Dispatcher) else Dispatcher(self._libraries, self._device, base)

@@ -13,7 +13,7 @@ from typing import Any
 from kernelwright.dispatch import Device
 from kernelwright.dispatch.recording.files import locked, replace
 from kernelwright.files.strict_json import read_json
-from kernelwright.tile_engine.measuring.cuda import load_driver
+from kernelwright.tile_engine.measuring.gpu import load_driver, load_runtime
 
 VERSION = 2
 Times = Mapping[str, float]
@@ -61,12 +61,18 @@ def merge_memories(paths: Sequence[str | os.PathLike[str]], path: str | os.PathL
 
 def describe_device(device: Device) -> str:
     """Name of the processor or GPU, with cores or driver. DeviceError if a GPU's driver is missing."""
+    name, version = ctypes.create_string_buffer(256), ctypes.c_int()
+    if device.kind == "hip":
+        runtime = load_runtime()
+        runtime.hipRuntimeGetVersion(ctypes.byref(version))
+        runtime.hipDeviceGetName(name, len(name), device.ordinal)
+        return f"hip: {name.value.decode()}, runtime {version.value}"
     if device.kind != "cuda":
         model = next(
             (line.partition(":")[2].strip() for line in _cpuinfo() if line.startswith("model name")), platform.machine()
         )
         return f"{device}: {model}, {len(os.sched_getaffinity(0))} cores"
-    driver, name, version, handle = load_driver(), ctypes.create_string_buffer(256), ctypes.c_int(), ctypes.c_int()
+    driver, handle = load_driver(), ctypes.c_int()
     driver.cuInit(0)
     driver.cuDriverGetVersion(ctypes.byref(version))
     driver.cuDeviceGet(ctypes.byref(handle), device.ordinal)

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 from kernelwright.arch import Arch
 from kernelwright.codegen.fields import Activation
 from kernelwright.codegen.formulas.devices import device_of
 from kernelwright.codegen.formulas.machine import Estimate
-from kernelwright.codegen.operations.convolution.formulas import hopper, processors, tiles
+from kernelwright.codegen.operations.convolution.formulas import cdna, hopper, processors, tiles
 from kernelwright.codegen.operations.convolution.formulas.problem import Problem
 from kernelwright.codegen.operations.convolution.rules.folding import pitch
 from kernelwright.codegen.operations.convolution.spec import SPATIAL_DIMS, Direction, GroupedConvSpec
 from kernelwright.codegen.operations.convolution.time_model.serves import problem_of as rules_problem
+from kernelwright.codegen.operations.gemm.formulas.cdna import Kernel
 from kernelwright.problems.convolution.description import DIMS
 from kernelwright.problems.convolution.problem import ConvProblem
 
@@ -32,6 +34,10 @@ def estimate(spec: GroupedConvSpec, problem: ConvProblem, arch: Arch, split: int
         block = processors.Kernel(warp.m, warp.n, warp.k, tile.m, tile.n, spare, spec.depthwise, False, any_epilogue)
         return processors.estimate(p, block, device)
     merged = max(1, spec.num_groups_to_merge)
+    if arch.time_model in ("cdna3", "cdna4") and not spec.depthwise:
+        newer, wave = arch.time_model == "cdna4", spec.wave
+        kernel = Kernel(tile.m, tile.n, tile.k, wave.m, wave.n, wave.k, False, False, False, newer)
+        return cdna.estimate(p, kernel, merged, spare, device, math.inf)
     return tiles.estimate(p, tiles.Kernel(tile.m, tile.n, tile.k, merged, spare, spec.depthwise, False), device)
 
 

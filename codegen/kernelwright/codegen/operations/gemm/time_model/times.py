@@ -7,7 +7,7 @@ import math
 from kernelwright.arch import Arch
 from kernelwright.codegen.formulas.devices import device_of
 from kernelwright.codegen.formulas.machine import Estimate
-from kernelwright.codegen.operations.gemm.formulas import hopper, processors, tiles
+from kernelwright.codegen.operations.gemm.formulas import cdna, hopper, processors, tiles
 from kernelwright.codegen.operations.gemm.spec import Activation, GemmSpec, Pipeline, StreamK
 from kernelwright.problems.gemm.problem import GemmProblem
 
@@ -22,6 +22,9 @@ def estimate(spec: GemmSpec, problem: GemmProblem, arch: Arch, split: int, units
         return hopper.estimate(_hopper_problem(problem, split), _hopper_kernel(spec), device, math.inf)
     if arch.time_model == "processors":
         return processors.estimate(_processor_problem(spec, problem, split), _processor_kernel(spec), device)
+    if arch.time_model in ("cdna3", "cdna4"):
+        kernel = _cdna_kernel(spec, arch.time_model == "cdna4")
+        return cdna.estimate(_tiles_problem(problem, split), kernel, device, math.inf)
     return tiles.estimate(_tiles_problem(problem, split), _tiles_kernel(spec), device, math.inf)
 
 
@@ -80,3 +83,10 @@ def _tiles_kernel(spec: GemmSpec) -> tiles.Kernel:
     """A second kernel adds up what workgroups of AMD GPUs leave of k."""
     stream = spec.stream_k is not StreamK.NONE
     return tiles.Kernel(spec.tile.m, spec.tile.n, spec.tile.k, stream, spec.split_k or stream)
+
+
+def _cdna_kernel(spec: GemmSpec, newer: bool) -> cdna.Kernel:
+    stream = spec.stream_k is not StreamK.NONE
+    tile, wave = spec.tile, spec.wave
+    twice = spec.split_k or stream
+    return cdna.Kernel(tile.m, tile.n, tile.k, wave.m, wave.n, wave.k, spec.preshuffle, stream, twice, newer)

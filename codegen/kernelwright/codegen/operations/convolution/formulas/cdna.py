@@ -1,0 +1,29 @@
+"""The time of a convolution on CDNA3 and CDNA4: that of its implicit GEMM, by the constants of GEMM.
+
+To a step come the vector instructions that find the addresses of its points. Groups that a kernel merges, strides of
+backward data and the slices of backward weight are as in ``tiles``, and so are depthwise kernels, whose times are
+bounds. ``docs/benchmarks.md`` says how near choices came to the fastest kernels that AMD published; we measured none.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from kernelwright.codegen.formulas.machine import Device, Estimate
+from kernelwright.codegen.formulas.numbers import ceil
+from kernelwright.codegen.operations.convolution.formulas.problem import Problem, in_points, moved_bytes
+from kernelwright.codegen.operations.convolution.formulas.tiles import multiplied, spare
+from kernelwright.codegen.operations.gemm.formulas.cdna import Implicit, Kernel, implicit
+
+
+def estimate(p: Problem, t: Kernel, merged: float, spare_dimensions: float, d: Device, most_us: float) -> Estimate:
+    """The time of a launch; ``merged`` groups are multiplied at once, and problems lack ``spare_dimensions``."""
+    g = multiplied(p, merged)
+    groups = ceil(p.groups / merged)
+    moved = moved_bytes(p)
+    pixels = p.n * p.c * in_points(p)  # backward data reads dy, of as many channels as its k has
+    elements = g.m * g.k * groups
+    shared = min(1.0, pixels / elements) if elements > 0 and not p.backward_data and not p.backward_weight else 1.0
+    e = implicit(Implicit(g.m, g.n, g.k, groups, p.split, p.size, moved, shared), t, d, most_us)
+    slower = spare(spare_dimensions)
+    return Estimate(e.tiles, e.waves, e.compute_us, e.fill_us, e.memory_us, e.total_us * slower, e.useful)

@@ -1,0 +1,172 @@
+"""Memory, events and graphs of one GPU, through the vendor's own runtime: a GPU box needs no array library.
+
+CUDA's driver and HIP's runtime have the same functions here, with the same arguments, by other names: those of the CUDA
+Driver API (https://docs.nvidia.com/cuda/cuda-driver-api/) and of the HIP Runtime API
+(https://rocm.docs.amd.com/projects/HIP/).
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from kernelwright.dispatch import DeviceError
+from kernelwright.tile_engine.measuring.clocks import cuda_clocks, hip_clocks
+
+_RELAXED = 2  # capture mode: a launcher may load its module while a stream is captured
+_NON_BLOCKING = 1  # stream flag
+_CUDA = {
+    "stream": "cuStreamCreate", "allocate": "cuMemAlloc_v2", "upload": "cuMemcpyHtoD_v2",
+    "download": "cuMemcpyDtoH_v2", "synchronize": "cuStreamSynchronize", "begin": "cuStreamBeginCapture_v2",
+    "end": "cuStreamEndCapture", "instantiate": "cuGraphInstantiateWithFlags", "replay": "cuGraphLaunch",
+    "event": "cuEventCreate", "record": "cuEventRecord", "wait": "cuEventSynchronize",
+    "elapsed": "cuEventElapsedTime",
+}  # fmt: skip
+_HIP = {
+    "stream": "hipStreamCreateWithFlags", "allocate": "hipMalloc", "upload": "hipMemcpyHtoD",
+    "download": "hipMemcpyDtoH", "synchronize": "hipStreamSynchronize", "begin": "hipStreamBeginCapture",
+    "end": "hipStreamEndCapture", "instantiate": "hipGraphInstantiateWithFlags", "replay": "hipGraphLaunch",
+    "event": "hipEventCreateWithFlags", "record": "hipEventRecord", "wait": "hipEventSynchronize",
+    "elapsed": "hipEventElapsedTime",
+}  # fmt: skip
+_HIP_RUNTIMES = ("libamdhip64.so.7", "libamdhip64.so.6")  # as kernel libraries look for them
+
+
+def load_driver() -> Any:
+    """libcuda. DeviceError where it is missing."""
+    try:
+        return ctypes.CDLL("libcuda.so.1")
+    except OSError as error:
+        raise DeviceError(f"the CUDA driver cannot be loaded: {error}") from error
+
+
+def load_runtime() -> Any:
+    """libamdhip64, the file that kernel libraries open. DeviceError where it is missing."""
+    chosen = os.environ.get("KERNELWRIGHT_HIP_LIBRARY")
+    said = ""
+    for name in (chosen,) if chosen else _HIP_RUNTIMES:
+        try:
+            return ctypes.CDLL(name)
+        except OSError as error:
+            said = str(error)
+    raise DeviceError(
+        f"the HIP runtime (libamdhip64.so.7 or .6) cannot be loaded: {said}; set KERNELWRIGHT_HIP_LIBRARY to its file"
+    )
+
+
+class Gpu:
+    """One device and one stream of it, current in the calling thread. Used by one thread."""
+
+    def __init__(self, runtime: Any, kind: str, names: dict[str, str]) -> None:
+        """:param kind: the word of errors. :param names: of the runtime's functions. DeviceError if one fails."""
+        self._runtime, self._kind, self._names = runtime, kind, names
+        handle = ctypes.c_void_p()
+        self._do("stream", ctypes.byref(handle), _NON_BLOCKING)
+        self._stream = handle
+        self._start, self._end = self._event(), self._event()
+
+    @property
+    def stream(self) -> int:
+        """The stream as an integer, as plans take it."""
+        return int(self._stream.value or 0)
+
+    def allocate(self, nbytes: int) -> int:
+        """Address of device memory that lives as long as the process. DeviceError if there is not enough."""
+        address = ctypes.c_uint64()
+        self._do("allocate", ctypes.byref(address), ctypes.c_size_t(max(nbytes, 1)))
+        return address.value
+
+    def upload(self, array: np.ndarray[Any, Any], address: int) -> None:
+        """Copy the bytes of an array in the order in which they lie in memory."""
+        flat = _bytes_of(array)
+        self._do("upload", ctypes.c_uint64(address), ctypes.c_void_p(flat), ctypes.c_size_t(array.nbytes))
+
+    def download(self, address: int, array: np.ndarray[Any, Any]) -> None:
+        """Copy into an array, when the stream is done."""
+        self.synchronize()
+        flat = _bytes_of(array)
+        self._do("download", ctypes.c_void_p(flat), ctypes.c_uint64(address), ctypes.c_size_t(array.nbytes))
+
+    def synchronize(self) -> None:
+        """Wait for the stream. DeviceError if a launch on it has failed."""
+        self._do("synchronize", self._stream)
+
+    def capture(self, work: Callable[[], None]) -> Callable[[], float]:
+        """A function that replays what ``work`` launches on the stream, and returns its seconds on the device."""
+        graph, executable = ctypes.c_void_p(), ctypes.c_void_p()
+        self._do("begin", self._stream, _RELAXED)
+        try:
+            work()
+        finally:
+            self._do("end", self._stream, ctypes.byref(graph))
+        self._do("instantiate", ctypes.byref(executable), graph, ctypes.c_ulonglong(0))
+
+        def replay() -> float:
+            self._do("record", self._start, self._stream)
+            self._do("replay", executable, self._stream)
+            self._do("record", self._end, self._stream)
+            self._do("wait", self._end)
+            milliseconds = ctypes.c_float()
+            self._do("elapsed", ctypes.byref(milliseconds), self._start, self._end)
+            return milliseconds.value / 1e3
+
+        return replay
+
+    def clocks(self) -> str:
+        """Clocks in MHz; empty where nobody says."""
+        raise NotImplementedError
+
+    def _event(self) -> ctypes.c_void_p:
+        event = ctypes.c_void_p()
+        self._do("event", ctypes.byref(event), 0)
+        return event
+
+    def _do(self, what: str, *arguments: Any) -> None:
+        self._call(self._names[what], *arguments)
+
+    def _call(self, name: str, *arguments: Any) -> None:
+        if status := getattr(self._runtime, name)(*arguments):
+            raise DeviceError(f"{name} failed with {self._kind} error {status}")
+
+
+class CudaDevice(Gpu):
+    """A CUDA device, with its primary context."""
+
+    def __init__(self, ordinal: int, driver: Any = None) -> None:
+        """DeviceError if the driver or the device is missing."""
+        self._runtime, self._kind, self._ordinal = driver or load_driver(), "CUDA", ordinal
+        self._call("cuInit", 0)
+        device, context = ctypes.c_int(), ctypes.c_void_p()
+        self._call("cuDeviceGet", ctypes.byref(device), ordinal)
+        self._call("cuDevicePrimaryCtxRetain", ctypes.byref(context), device)
+        self._call("cuCtxSetCurrent", context)
+        super().__init__(self._runtime, self._kind, _CUDA)
+
+    def clocks(self) -> str:
+        """See :func:`kernelwright.tile_engine.measuring.clocks.cuda_clocks`."""
+        return cuda_clocks(self._runtime, self._ordinal)
+
+
+class HipDevice(Gpu):
+    """An AMD GPU."""
+
+    def __init__(self, ordinal: int, runtime: Any = None) -> None:
+        """DeviceError if the runtime or the device is missing."""
+        self._runtime, self._kind, self._ordinal = runtime or load_runtime(), "HIP", ordinal
+        self._call("hipSetDevice", ordinal)
+        super().__init__(self._runtime, self._kind, _HIP)
+
+    def clocks(self) -> str:
+        """See :func:`kernelwright.tile_engine.measuring.clocks.hip_clocks`."""
+        return hip_clocks(self._runtime, self._ordinal)
+
+
+def _bytes_of(array: np.ndarray[Any, Any]) -> int:
+    """The address of an array without gaps, in any order of its axes."""
+    if array.size and not (array.flags.c_contiguous or array.swapaxes(-1, -2).flags.c_contiguous):
+        raise ValueError("an array with gaps cannot be copied at once")
+    return int(array.ctypes.data)
