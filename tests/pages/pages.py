@@ -30,7 +30,8 @@ class Block:
 def blocks(page: Path, kind: str | None = None, heading: str | None = None) -> list[Block]:
     """The fenced blocks of a page in order, those of one kind or below one heading alone if asked."""
     text = page.read_text()
-    headings = [(found.start(), found[1]) for found in re.finditer(r"^#+ (.*)$", text, re.MULTILINE)]
+    prose = _FENCED.sub(lambda found: " " * len(found[0]), text)  # where a comment is no heading
+    headings = [(found.start(), found[1]) for found in re.finditer(r"^#+ (.*)$", prose, re.MULTILINE)]
     found = []
     for match in _FENCED.finditer(text):
         above = [title for start, title in headings if start < match.start()]
