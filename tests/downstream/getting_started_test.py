@@ -62,6 +62,12 @@ def test_the_wheels_are_installed_as_the_page_of_installation_says(reader: Path)
     assert "kernelwright" in follow(reader, DOCS / "install.md", "Install wheels")
 
 
+def test_the_helper_of_the_page_of_migrating_runs(bare: Path) -> None:
+    (block,) = blocks(DOCS / "migrating.md", "sh", "`gpu_helper`")
+    said = succeed("bash", "-c", block.text, cwd="/", env={"PATH": f"{bare}:{os.environ['PATH']}"})
+    assert '"status": "success"' in said
+
+
 def test_the_wheels_are_those_that_a_checkout_makes(wheels: Path) -> None:
     build, *_ = blocks(DOCS / "install.md", "sh", "Wheels from a checkout")[0].text.splitlines()
     # The fixture builds these targets.

@@ -30,7 +30,7 @@ def test_a_kernel_author(workspace: Workspace) -> None:
     assert "x86_64_v3 gemm_fp32_rrr_" in said and "gfx942 gemm_bf16_rcr_compv4_" in said
     assert "kernels/mine:mine gfx942: 1 kernels" in said
     assert "Wrote dist/kernels/mine/mine/x86_64_v3/libmine.so" in said
-    assert said.count('"status": "pass"') == 2, said
+    assert said.count('"status": "success"') == 2, said
 
 
 def test_a_contributor(workspace: Workspace) -> None:
