@@ -1,6 +1,7 @@
 """Settings of Sphinx. ``./pants package docs::`` runs it in a sandbox. From a checkout, with the requirements of
 3rdparty/python/docs.txt installed: ``python -m sphinx --fail-on-warning docs dist/docs/html``."""
 
+import json
 import sys
 import tomllib
 from importlib import import_module
@@ -18,6 +19,9 @@ PACKAGES = ("arch", "dispatch", "jit", "simulator", "torch")
 
 for folder in ("arch", "codegen", "bindings", "jit", "simulator", "tile_engine"):
     sys.path.insert(0, str(ROOT / folder))
+
+sys.path.insert(0, str(ROOT / "docs"))
+import c_reference  # noqa: E402
 
 project = "kernelwright"
 release = tomllib.loads((ROOT / "packages/kernelwright.toml").read_text("utf-8"))["project"]["version"]
@@ -85,11 +89,9 @@ def skip_model_config(app, what, name, value, skip, options):
 
 
 def list_headers(app, docname, source):
-    """Add one section for each public C header to the page of the C API."""
+    """Add the headers, functions and types to the page of the C API."""
     if docname == "reference/c_api":
-        for header in sorted((ROOT / HEADERS).glob("*.h")):
-            included = f"```{{literalinclude}} ../../{HEADERS}/{header.name}\n:language: c\n```\n"
-            source[0] += f"\n## kernelwright/{header.name}\n\n{included}"
+        source[0] += "\n" + c_reference.sections(ROOT / HEADERS)
 
 
 def unlink_repository(app, doctree):
@@ -104,6 +106,22 @@ def unlink_repository(app, doctree):
             link.replace_self(nodes.inline("", "", *link.children))
 
 
+def load_texts(app, pagename, templatename, context, doctree):
+    """Have the page of the search load the texts of all pages, of which it shows excerpts without a server."""
+    if pagename == "search":
+        app.add_js_file("page_texts.js")
+        app.add_js_file("excerpts.js")
+
+
+def write_texts(app, exception):
+    """Write the texts of all pages for ``excerpts.js``. Of pages that end in the same name the longer path comes first."""
+    if exception is None:
+        names = sorted(app.env.found_docs, key=lambda name: (-name.count("/"), name))
+        texts = {f"{name}.html": app.env.get_doctree(name).astext() for name in names}
+        script = f"const PAGE_TEXTS = {json.dumps(texts)};\n"
+        Path(app.outdir, "_static/page_texts.js").write_text(script, "utf-8")
+
+
 def setup(app):
     """Connect the functions above to the events of Sphinx."""
     load_public_names()
@@ -112,3 +130,5 @@ def setup(app):
     app.connect("autodoc-process-docstring", add_bases)
     app.connect("source-read", list_headers)
     app.connect("doctree-read", unlink_repository)
+    app.connect("html-page-context", load_texts)
+    app.connect("build-finished", write_texts)

@@ -28,8 +28,8 @@ ROOMS = ("arch", "codegen", "dispatcher_cpp", "bindings", "jit", "simulator", "t
 
 
 def lines(text: str) -> str:
-    """The text without indentation and empty lines, which formatters of a page change."""
-    return "\n".join(line.strip() for line in text.splitlines() if line.strip())
+    """The text without white space, which the page changes to keep its lines short."""
+    return re.sub(r"\s+|\\\n", "", text)
 
 
 def sources(*places: Path) -> list[Path]:
@@ -61,7 +61,11 @@ def test_the_files_that_the_page_names_exist() -> None:
     assert len(further) > 5 and [name for name in further if not (beside / name).is_file()] == []
 
 
-COMMANDS = [line for block in re.findall(r"```sh\n(.*?)```", PAGE, re.DOTALL) for line in block.splitlines()]
+COMMANDS = [
+    line
+    for block in re.findall(r"```sh\n(.*?)```", PAGE, re.DOTALL)
+    for line in block.replace("\\\n ", "").splitlines()
+]
 
 
 def test_the_page_has_commands() -> None:

@@ -6,7 +6,7 @@ from typing import Iterable, Type
 
 from kernelwright.pants import damaged_store, performance
 from kernelwright.pants.engine import exit_codes
-from kernelwright.pants.goals import bench, bench_engine, check_library, check_set, package_library, package_wheel
+from kernelwright.pants.goals import bench, bench_engine, check_library, check_set, package_library, package_site, package_wheel
 from kernelwright.pants.goals import kernels as kernels_goal
 from kernelwright.pants.targets import on_demand
 from kernelwright.pants.targets.kernel_heuristic import KernelHeuristicTarget
@@ -14,6 +14,7 @@ from kernelwright.pants.targets.kernel_library import KernelLibraryTarget
 from kernelwright.pants.targets.kernel_set import GeneratedKernelTarget, KernelSetTarget
 from kernelwright.pants.targets.native_library import NativeLibraryTarget
 from kernelwright.pants.targets.operation_kernels import kernel_targets
+from kernelwright.pants.targets.static_site import StaticSiteTarget
 from kernelwright.pants.targets.toolchain import ToolchainTarget
 from kernelwright.pants.targets.wheel_pins import WheelPinsTarget
 from kernelwright.pants.targets.wheels import KernelWheelsTarget, PythonWheelTarget
@@ -46,6 +47,7 @@ def target_types() -> Iterable[Type[Target]]:
         KernelWheelsTarget,
         NativeLibraryTarget,
         PythonWheelTarget,
+        StaticSiteTarget,
         ToolchainTarget,
         WheelPinsTarget,
         on_demand.OnDemandTarget,
@@ -69,6 +71,7 @@ def rules() -> Iterable[object]:
         *native.rules(),
         *on_demand.rules(),
         *package_library.rules(),
+        *package_site.rules(),
         *package_wheel.rules(),
         *performance.rules(),
         *pins.rules(),
