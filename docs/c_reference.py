@@ -53,7 +53,7 @@ def introduction(header: str) -> str:
 
 
 def items(header: str) -> list[Item]:
-    """The functions, types and constants of a header in its order; a type that is declared before it is defined is one item."""
+    """The functions, types and constants of a header in its order; a type's declaration and definition are one item."""
     found: dict[str, Item] = {}
     comment = ""
     for piece in _pieces(header):

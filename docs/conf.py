@@ -114,7 +114,7 @@ def load_texts(app, pagename, templatename, context, doctree):
 
 
 def write_texts(app, exception):
-    """Write the texts of all pages for ``excerpts.js``. Of pages that end in the same name the longer path comes first."""
+    """Write the texts of all pages for ``excerpts.js``. Of equal last names, the longer path comes first."""
     if exception is None:
         names = sorted(app.env.found_docs, key=lambda name: (-name.count("/"), name))
         texts = {f"{name}.html": app.env.get_doctree(name).astext() for name in names}

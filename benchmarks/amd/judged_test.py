@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-
 from amd.convolutions import FITTED
 from amd.convolutions import read as read_convolutions
 from amd.convolutions import summary as conv_summary

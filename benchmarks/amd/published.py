@@ -2,8 +2,8 @@
 
 ``python benchmarks/amd/published.py SOURCE … --out table.csv.gz`` reads wheels and folders of aiter (its
 ``configs/**/*tuned*gemm*.csv``: the fastest kernel of each problem, and its time), and single tables of the CK Tile
-dispatcher (``p1_oracle_best_results.csv`` of rocm-libraries: likewise, with TFLOPS). Rows of kernels whose tile their name does
-not state, without a time, or faster than the stated peak of their device, are left out and counted on stderr.
+dispatcher (``p1_oracle_best_results.csv`` of rocm-libraries: likewise, with TFLOPS). Rows of kernels whose tile their
+name does not state, without a time, or faster than the stated peak of their device, are left out and counted on stderr.
 
 A row of the table is a fact and its source: architecture, compute units, family, problem, tile, waves, microseconds.
 """
@@ -85,10 +85,8 @@ def ck_waves(threads: int, tile_m: int, pairs: list[tuple[int, int]]) -> tuple[i
     the same tiles that state them.
     """
     waves = threads // LANES
-    if len(pairs) > 1:
-        rows = max(1, tile_m // (pairs[0][0] * pairs[1][0]))
-    else:
-        rows = 1 if tile_m <= 32 else 2
+    few = 1 if tile_m <= 32 else 2
+    rows = max(1, tile_m // (pairs[0][0] * pairs[1][0])) if len(pairs) > 1 else few
     return (rows, waves // rows) if rows <= waves else (waves, 1)
 
 

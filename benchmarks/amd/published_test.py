@@ -5,9 +5,9 @@ import zipfile
 from pathlib import Path
 
 import pytest
+from amd.published import Row, import_tables, read, table_rows, write
 
 from amd import published
-from amd.published import Row, import_tables, read, table_rows, write
 
 HEAD = "cu_num,M,N,K,kernelId,splitK,us,kernelName,tflops,bw,errRatio\n"
 ROWWISE = "a8w8_rowwise_256x128x192x128_32x32_2x3_8x32x1_8x32x1_1x32x1x8_8x8x1_1x1_intrawave_v3"
@@ -97,7 +97,7 @@ def test_wheels_and_folders_are_read_once(tmp_path: Path) -> None:
 
 
 def test_the_committed_table_is_of_the_pinned_wheel() -> None:
-    """The wheel's version stands in each row's source, and every row can be: no committed row is faster than the peak."""
+    """The wheel's version stands in each row's source, and no committed row is faster than the peak."""
     path = Path(__file__).resolve().parents[1] / "results/amd_published_gemm_aiter_0.1.7.csv.gz"
     rows = read(path)
     assert len(rows) == 3080 and all(row.source.startswith("aiter_0.1.7/") for row in rows)

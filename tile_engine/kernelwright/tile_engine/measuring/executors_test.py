@@ -5,7 +5,7 @@ from __future__ import annotations
 import ctypes
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pytest
@@ -86,7 +86,7 @@ class Driver:
 class Runtime(Driver):
     """Those of libamdhip64, which do the same by other names."""
 
-    _SAME = {
+    _SAME: ClassVar[dict[str, str]] = {
         "hipMalloc": "cuMemAlloc_v2", "hipMemcpyHtoD": "cuMemcpyHtoD_v2", "hipMemcpyDtoH": "cuMemcpyDtoH_v2",
         "hipEventCreateWithFlags": "cuEventCreate", "hipEventRecord": "cuEventRecord",
         "hipEventElapsedTime": "cuEventElapsedTime", "hipStreamBeginCapture": "cuStreamBeginCapture_v2",
@@ -182,13 +182,15 @@ def test_an_error_of_the_driver_names_the_call() -> None:
 
 def test_a_missing_runtime_says_what_was_opened(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("KERNELWRIGHT_HIP_LIBRARY", "/nonexistent/libamdhip64.so")
-    with pytest.raises(DeviceError, match=r"cannot be loaded: /nonexistent/libamdhip64.so.*set KERNELWRIGHT_HIP_LIBRARY"):
+    with pytest.raises(
+        DeviceError, match=r"cannot be loaded: /nonexistent/libamdhip64.so.*set KERNELWRIGHT_HIP_LIBRARY"
+    ):
         load_runtime()
 
 
 def test_clocks_of_an_amd_gpu_are_those_of_its_kernel_driver(tmp_path: Path) -> None:
     class Placed:
-        def hipDeviceGetPCIBusId(self, place: Any, size: int, ordinal: int) -> int:  # noqa: N802
+        def hipDeviceGetPCIBusId(self, place: Any, size: int, ordinal: int) -> int:
             place.value = b"0000:C1:00.0"
             return 0 if ordinal == 0 else 101
 

@@ -7,8 +7,6 @@ bounds. ``docs/benchmarks.md`` says how near choices came to the fastest kernels
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 from kernelwright.codegen.formulas.machine import Device, Estimate
 from kernelwright.codegen.formulas.numbers import ceil
 from kernelwright.codegen.operations.convolution.formulas.problem import Problem, in_points, moved_bytes
