@@ -1,7 +1,7 @@
 """What bounds main loops of AMD kernels, LDS bank conflicts among it, as ``kernelwright quality`` reports it.
 
-``python benchmarks/simulator/conflicts.py FOLDER… --write docs/counts.md``: folders of libraries with their manifests; a
-kernel that stands in several is read once. Writes benchmarks/results/amd_conflicts.json.
+``python benchmarks/simulator/conflicts.py FOLDER… --write docs/counts.md``: folders of libraries with their manifests;
+a kernel that stands in several is read once. Writes benchmarks/results/amd_conflicts.json.
 """
 
 from __future__ import annotations

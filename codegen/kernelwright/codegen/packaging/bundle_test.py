@@ -184,7 +184,7 @@ def test_amd_kernels_are_counted_where_the_plan_says_so(root: Path, counted: boo
     facts = {"backend": "ck_tile", "instructions": "gfx942", "wave_size": 64, "compute_unit": unit}
     request = {"library": {**LIBRARY, **facts, "kernels": [kernel]}, "root": str(root)}
     if limits:
-        with pytest.raises(LimitError, match="^a: 12 clocks that LDS bank conflicts add .* at most 11"):
+        with pytest.raises(LimitError, match=r"^a: 12 clocks that LDS bank conflicts add .* at most 11"):
             respond_bundle(request)
         return
     resources = parsed(respond_bundle(request))["kernels"][0]["resources"]

@@ -74,9 +74,7 @@ def _conflicts(
             unknown = True
             continue
         for offset in _offsets(body[at], served[1]):
-            added += sum(
-                conflicts(row, range(known.lanes), served[1], phases)[1] for row in _rows(bases[at], offset)
-            )
+            added += sum(conflicts(row, range(known.lanes), served[1], phases)[1] for row in _rows(bases[at], offset))
     if unknown:
         return None, assumed
     average = added / waves

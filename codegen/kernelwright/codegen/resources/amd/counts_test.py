@@ -8,6 +8,7 @@ from kernelwright.codegen.resources.amd.counts import read_counts
 from kernelwright.codegen.resources.testing.loop import LOOP
 from kernelwright.files.counts.instruction_set import instruction_set
 
+
 def counts(shift: int = 4, rest: str = "s_nop 0", instructions: str = "gfx942") -> dict:  # type: ignore[type-arg]
     text = LOOP.format(shift=shift, rest=rest)
     return read_counts(text, ["k_one", "k_gemm"], instruction_set(instructions), {"block_size": 256}, 4)
