@@ -129,11 +129,14 @@ def execute(one: Statement, state: State, lanes: int) -> None:
     elif name.startswith("scratch_"):
         _spill(one, state)
     elif one.operands and not _NO_RESULT.match(name) and not one.line.to_lds:
+        low = _low_word(one, state) if name == "v_mad_u64_u32" else None
         value = _result(one, state, lanes)
         vector = name.startswith("v_") and not name.startswith(("v_readfirstlane", "v_cmp", "v_readlane"))
         _write(one.operands[0], None if vector and "exec" not in state else value, state)
         if any(word in name for word in _TWO_RESULTS):
             _write(one.operands[1], None, state)
+        if name == "v_mad_u64_u32" and low is not None and "exec" in state:
+            state[_registers(one.operands[0])[0]] = low
 
 
 def _spill(one: Statement, state: State) -> None:
@@ -208,6 +211,16 @@ def _selected(one: Statement, state: Mapping[str, Words]) -> Words | None:
         return np.where(chosen, texts[0] == "-1", texts[1] == "-1")
     first, second = (_source(text, state) for text in texts)
     return None if first is None or second is None else np.where(chosen, first, second)
+
+
+def _low_word(one: Statement, state: Mapping[str, Words]) -> Words | None:
+    """Of ``v_mad_u64_u32``: the lower 32 bits of the first factor times the second, plus a pair."""
+    _, _, first, second, pair = one.operands
+    addend = _source((_registers(pair) or [pair])[0], state)
+    left, right = _source(first, state), _source(second, state)
+    if left is None or right is None or addend is None:
+        return None
+    return wrapped(signed(left) * signed(right) + addend)
 
 
 def _chosen(one: Statement, state: Mapping[str, Words]) -> Words | None:

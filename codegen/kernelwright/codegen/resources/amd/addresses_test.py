@@ -57,6 +57,8 @@ def bitop3(table: int, a: int, b: int, c: int) -> int:
             np.where(LANES < 64, 7, LANES),
         ),
         ("v_bfe_i32 v1, v0, 4, 1\nv_and_b32_e32 v1, 0x440, v1", np.where(LANES >> 4 & 1, 0x440, 0)),
+        ("v_mov_b32_e32 v2, 12\nv_mad_u64_u32 v[1:2], s[6:7], v0, 36, v[2:3]", LANES * 36 + 12),
+        ("v_mad_u64_u32 v[1:2], s[6:7], v0, s9, v[2:3]", None),
         ("v_mad_i32_i24 v1, v0, -4, 1024", 1024 - LANES * 4),
         ("scratch_store_dword off, v0, off offset:84\nscratch_load_dword v1, off, off offset:84", LANES),
         ("scratch_store_dwordx2 off, v[0:1], off\nscratch_load_dword v1, off, off", LANES),
