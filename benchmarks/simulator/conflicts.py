@@ -1,7 +1,8 @@
 """What bounds main loops of AMD kernels, LDS bank conflicts among it, as ``kernelwright quality`` reports it.
 
-``python benchmarks/simulator/conflicts.py FOLDER… --write docs/counts.md``: folders of libraries with their manifests;
-a kernel that stands in several is read once. Writes benchmarks/results/amd_conflicts.json.
+``python benchmarks/simulator/conflicts.py SHIPPED FOLDER… --write docs/counts.md``: folders of libraries with their
+manifests, first the shipped ones; a kernel that stands in several is read once. Writes
+benchmarks/results/amd_conflicts.json.
 """
 
 from __future__ import annotations
@@ -27,14 +28,16 @@ KEYS = ("matrix_clocks", "vector_clocks", "lds_clocks", "memory_clocks", "confli
 def rows(folders: Iterable[Path]) -> list[dict[str, Any]]:
     """A row for each kernel with a main loop, by architecture and name."""
     found: dict[tuple[str, str], dict[str, Any]] = {}
-    for manifest in (one for folder in folders for one in manifests(folder)):
+    listed = [(at == 0, one) for at, folder in enumerate(folders) for one in manifests(folder)]
+    for shipped, manifest in listed:
         library = describe(manifest)
         for row in library["kernels"]:
             if row["bound"]:
                 assumed = row["counts"]["loop"]["conflicts_assumed"]
                 kept = {"arch": library["arch"], "name": row["name"], "identity": row["identity"]}
                 numbers = {key: row[key] for key in KEYS}
-                found.setdefault((library["arch"], row["identity"]), {**kept, **numbers, "assumed": assumed})
+                stated = {**kept, **numbers, "assumed": assumed, "shipped": shipped}
+                found.setdefault((library["arch"], row["identity"]), stated)
     return sorted(found.values(), key=lambda row: (len(row["arch"]), row["arch"], row["name"]))
 
 

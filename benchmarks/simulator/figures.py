@@ -54,7 +54,7 @@ def _changed(row: Mapping[str, Any]) -> str:
 def _conflicts(row: Mapping[str, Any]) -> str:
     conflicts = "–" if row["conflicts"] is None else f"{row['conflicts']:g}{' (assumed)' if row['assumed'] else ''}"
     numbers = ("–" if row[f"{unit}_clocks"] is None else f"{row[f'{unit}_clocks']:g}" for unit in _UNITS)
-    return f"| `{row['name']}` | {' | '.join(numbers)} | {conflicts} | {row['bound']} |"
+    return f"| `{row['name']}` | {' | '.join(numbers)} | {conflicts} | {row['bound']} | {'yes' * row['shipped']} |"
 
 
 _UNITS = ("matrix", "vector", "lds", "memory")
@@ -64,5 +64,7 @@ COUNTS = Table(
     _changed,
 )
 """Before and after the range check of loads."""
-CONFLICTS = Table("conflicts", ("kernel", "matrix", "vector", "LDS", "memory", "conflicts", "bound"), _conflicts)
+CONFLICTS = Table(
+    "conflicts", ("kernel", "matrix", "vector", "LDS", "memory", "conflicts", "bound", "essential"), _conflicts
+)
 """As ``kernelwright quality`` has them."""

@@ -7,6 +7,8 @@ from typing import Any
 import pytest
 from simulator.figures import CONFLICTS, COUNTS, Table, section, written
 
+from kernelwright.codegen.selecting.selection import load_archs, select
+
 ROOT = Path(__file__).resolve().parents[2]
 CLOCKS = {"matrix_clocks": 512, "vector_clocks": 156, "lds_clocks": 384}
 LOOP = {**CLOCKS, "vector": 39, "registers": 152, "bound": "matrix"}
@@ -30,11 +32,19 @@ def test_the_page_shows_the_results_that_are_checked_in(name: str, table: Table,
     assert {row["arch"] for row in results["results"]} >= archs
 
 
+@pytest.mark.parametrize("arch", ["gfx942", "gfx950"])
+def test_kernels_that_the_page_calls_essential_are(arch: str) -> None:
+    results = json.loads((ROOT / "benchmarks" / "results" / "amd_conflicts.json").read_text())["results"]
+    shown = {row["identity"] for row in results if row["shipped"] and row["arch"] == arch}
+    (selection,) = select("set", "gemm:essential", [arch], load_archs())
+    assert shown and shown <= {kernel.identity for kernel in selection.kernels}
+
+
 def test_conflicts_that_are_assumed_or_unknown_are_marked() -> None:
     clocks = {"matrix_clocks": 512, "vector_clocks": 220, "lds_clocks": 1280, "memory_clocks": None}
-    row = {"arch": "gfx942", "name": "one", **clocks, "conflicts": 224, "bound": "lds", "assumed": False}
+    row = {"arch": "gfx942", "name": "one", **clocks, "conflicts": 224, "bound": "lds", "assumed": False, "shipped": True}
     for change, cell in (({}, "224"), ({"assumed": True}, "224 (assumed)"), ({"conflicts": None}, "–")):
-        expected = f"| `one` | 512 | 220 | 1280 | – | {cell} | lds |"
+        expected = f"| `one` | 512 | 220 | 1280 | – | {cell} | lds | yes |"
         assert expected in section({"results": [{**row, **change}]}, CONFLICTS)
 
 

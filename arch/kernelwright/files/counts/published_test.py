@@ -2,7 +2,7 @@
 
 Six kernels transpose a [65536 x 256] matrix of fp16 through LDS, in tiles of 64 x 32 and workgroups of four waves.
 A. H. Ghamarian, "LDS Bank Conflicts on CDNA" (2026-04-21; ROCm/composable_kernel 393ebc1a, bank_conflict_slides.html
-and assets/bank_conflict_numbers.csv), has SQ_LDS_BANK_CONFLICT and SQ_INSTS_LDS by rocprofv3; the addresses below
+and assets/bank_conflict_numbers.csv), has SQ_LDS_BANK_CONFLICT and SQ_INSTS_LDS by rocprofv3. The addresses below
 follow from the tile distributions in example/ck_tile/99_toy_tutorial/tutorial_14_bank_conflict_scenarios.
 
 The slides name an MI300. The sixth kernel's source says that it was measured on an MI355X, and its layout depends on

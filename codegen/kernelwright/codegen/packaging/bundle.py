@@ -133,7 +133,7 @@ def _resources(library: Mapping[str, Any], kernel: Mapping[str, Any], report: Pa
         raise BrokenKernelError(f"{kernel['name']}: {error}") from None
     if found is not None and unit:
         found |= occupancy({"wave_size": library["wave_size"], **found}, unit)
-    return {**found, "counts": counts} if counts else found
+    return {**found, "counts": counts} if found and counts else found
 
 
 def _expectation(kernel: Mapping[str, Any]) -> Expectation:

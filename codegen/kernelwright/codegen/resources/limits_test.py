@@ -67,7 +67,7 @@ def test_a_kernel_beyond_a_limit_is_told_the_numbers(
         check_limits([("fine", {}, None), ("k", limits, resources)])
 
 
-def resources_value(resources: dict[str, int], name: str) -> int:
+def resources_value(resources: dict[str, Any], name: str) -> Any:
     known = numbers(resources)
     return next(known[key] for key in LIMITS[name].keys if key in known)
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -89,7 +91,7 @@ def test_pairs_count_twice_and_unmeasured_phases_are_marked() -> None:
     assert counts.mix.lds == {"bpermute": 1, "read 4": 2}
 
 
-def test_lines_of_global_memory() -> None:
+def test_lines_of_global_memory(tmp_path: Path) -> None:
     """64 lanes store 4 bytes each, side by side: 2 lines of 4 segments; 64 bytes apart: 32 lines of 64."""
     out = np.zeros(64 * 16 + 32, np.uint32)
     skip = -out.ctypes.data % 128 // 4
@@ -105,6 +107,12 @@ def test_lines_of_global_memory() -> None:
     assert [counts.segments[pc] for pc in sorted(counts.segments)] == [4, 64]
     assert counts.unique_lines == 32
     assert counts.mix.memory == {"store 4": 2}
+    counts.write(tmp_path / "launch.json")
+    found = json.loads((tmp_path / "launch.json").read_text())
+    assert found == counts.as_json() and found["symbol"] == counts.symbol != ""
+    assert (found["lines"], found["segments"], found["unique_lines"], found["conflicts"]) == (34, 68, 32, 0)
+    moved = [(one["executed"], one["lines"]) for one in found["instructions"] if "lines" in one]
+    assert moved == [(1, 2), (1, 32)] and found["mix"]["memory"] == {"store 4": 2}
 
 
 def test_counts_are_those_of_the_last_launch_and_the_first_order_of_waves() -> None:

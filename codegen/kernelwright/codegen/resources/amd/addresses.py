@@ -27,7 +27,8 @@ from kernelwright.codegen.resources.amd.assembly import Statement, lines
 from kernelwright.files.counts.loops import blocks
 
 State = dict[str, Words]
-"""Known registers by name (``v3``, ``s2``, ``m0``), and ``scc``; ``exec`` is there while all lanes are active."""
+"""Known registers by name (``v3``, ``s2``, ``m0``), ``scc``, and spilled ones by slot (``scratch 84``); ``exec`` is there
+while all lanes are active."""
 _REGISTER = re.compile(r"([vas])(\d+)$")
 _RANGE = re.compile(r"([vas])\[(\d+):(\d+)\]$")
 _NUMBER = re.compile(r"-?(0x[0-9a-f]+|\d+)$")
@@ -122,12 +123,37 @@ def execute(one: Statement, state: State, lanes: int) -> None:
             _put(key, saved, state)
     elif name.startswith("v_cmpx") or one.operands[:1] in (("exec",), ("exec_lo",)):
         _set_exec(one, state)
+    elif name in ("s_mov_b64", "s_mov_b32") and one.operands[1:] in (("exec",), ("exec_lo",)):
+        for key in _registers(one.operands[0]):
+            _put(key, state.get("exec"), state)
+    elif name.startswith("scratch_"):
+        _spill(one, state)
     elif one.operands and not _NO_RESULT.match(name) and not one.line.to_lds:
+        low = _low_word(one, state) if name == "v_mad_u64_u32" else None
         value = _result(one, state, lanes)
         vector = name.startswith("v_") and not name.startswith(("v_readfirstlane", "v_cmp", "v_readlane"))
         _write(one.operands[0], None if vector and "exec" not in state else value, state)
         if any(word in name for word in _TWO_RESULTS):
             _write(one.operands[1], None, state)
+        if name == "v_mad_u64_u32" and low is not None and "exec" in state:
+            state[_registers(one.operands[0])[0]] = low
+
+
+def _spill(one: Statement, state: State) -> None:
+    """Stores to a slot of scratch, and loads from one; a store at an address that varies may reach any of them."""
+    stores = one.line.name.startswith("scratch_store")
+    fixed = [text == "off" for text in one.operands] == [stores, not stores, True]
+    registers = _registers(one.operands[1 if stores else 0])
+    if stores and not fixed:
+        for key in [key for key in state if key.startswith("scratch")]:
+            del state[key]
+        return
+    small = not one.line.name.endswith(("dword", "dwordx2", "dwordx3", "dwordx4", "b32", "b64", "b96", "b128"))
+    for at, register in enumerate(registers):
+        slot = f"scratch {int(one.modifiers.get('offset', '0')) + 4 * at}"
+        source, goal = (register, slot) if stores else (slot, register)
+        known = fixed and not small and "exec" in state
+        _put(goal, state.get(source) if known else None, state)
 
 
 def _set_exec(one: Statement, state: State) -> None:
@@ -185,6 +211,16 @@ def _selected(one: Statement, state: Mapping[str, Words]) -> Words | None:
         return np.where(chosen, texts[0] == "-1", texts[1] == "-1")
     first, second = (_source(text, state) for text in texts)
     return None if first is None or second is None else np.where(chosen, first, second)
+
+
+def _low_word(one: Statement, state: Mapping[str, Words]) -> Words | None:
+    """Of ``v_mad_u64_u32``: the lower 32 bits of the first factor times the second, plus a pair."""
+    _, _, first, second, pair = one.operands
+    addend = _source((_registers(pair) or [pair])[0], state)
+    left, right = _source(first, state), _source(second, state)
+    if left is None or right is None or addend is None:
+        return None
+    return wrapped(signed(left) * signed(right) + addend)
 
 
 def _chosen(one: Statement, state: Mapping[str, Words]) -> Words | None:

@@ -56,6 +56,24 @@ def bitop3(table: int, a: int, b: int, c: int) -> int:
             "s_cselect_b64 vcc, -1, 0\nv_cndmask_b32_e32 v1, 7, v0, vcc",
             np.where(LANES < 64, 7, LANES),
         ),
+        ("v_bfe_i32 v1, v0, 4, 1\nv_and_b32_e32 v1, 0x440, v1", np.where(LANES >> 4 & 1, 0x440, 0)),
+        ("v_mov_b32_e32 v2, 12\nv_mad_u64_u32 v[1:2], s[6:7], v0, 36, v[2:3]", LANES * 36 + 12),
+        ("v_mad_u64_u32 v[1:2], s[6:7], v0, s9, v[2:3]", None),
+        ("v_mad_i32_i24 v1, v0, -4, 1024", 1024 - LANES * 4),
+        ("scratch_store_dword off, v0, off offset:84\nscratch_load_dword v1, off, off offset:84", LANES),
+        ("scratch_store_dwordx2 off, v[0:1], off\nscratch_load_dword v1, off, off", LANES),
+        (
+            "scratch_store_dword off, v0, off offset:84\nscratch_store_dword off, v5, off offset:84\n"
+            "scratch_load_dword v1, off, off offset:84",
+            None,
+        ),
+        (
+            "scratch_store_dword off, v0, off offset:84\nscratch_store_dword v5, v6, off\n"
+            "scratch_load_dword v1, off, off offset:84",
+            None,
+        ),
+        ("scratch_store_byte off, v0, off\nscratch_load_dword v1, off, off", None),
+        ("scratch_store_dword off, v0, off\nscratch_load_ubyte v1, off, off", None),
         ("s_cmp_lg_u32 s9, 0\ns_cselect_b32 s5, 8, 4\nv_mov_b32_e32 v1, s5", None),
         ("s_cmp_lg_u32 1, 0\ns_and_b32 s6, s9, 1\ns_cselect_b32 s5, 8, 4\nv_mov_b32_e32 v1, s5", None),
         ("v_dual_mov_b32 v1, v0 :: v_dual_mov_b32 v0, 0", LANES),
@@ -117,3 +135,5 @@ def test_while_lanes_are_inactive_nothing_is_known_anew() -> None:
     assert bases(body.format(back="s_or_b64 exec, exec, s[2:3]")) == {"ds_read_b32": (LANES * 4).tolist()}
     assert bases(body.format(back="s_mov_b64 exec, -1")) == {"ds_read_b32": (LANES * 4).tolist()}
     assert bases(body.format(back="s_or_b64 exec, exec, s[4:5]")) == {}
+    inline = body.replace("s_and_saveexec_b64 s[2:3], vcc", "s_mov_b64 s[2:3], exec\nv_cmpx_le_u32 exec, 1, v5")
+    assert bases(inline.format(back="s_mov_b64 exec s[2:3]")) == {"ds_read_b32": (LANES * 4).tolist()}

@@ -14,15 +14,25 @@ _MASK = 0xFFFFFFFF
 
 def signed(value: Words) -> Words:
     """As two's complement."""
-    return np.where(value >> 31 & 1, value - (1 << 32), value)
+    return np.asarray(np.where(value >> 31 & 1, value - (1 << 32), value))
 
 
 def _low24(value: Words) -> Words:
-    return value & 0xFFFFFF
+    return np.asarray(value & 0xFFFFFF)
+
+
+def _signed24(value: Words) -> Words:
+    low = _low24(value)
+    return np.asarray(np.where(low >> 23 & 1, low - (1 << 24), low))
 
 
 def _field(value: Words, offset: Words, width: Words) -> Words:
-    return value >> (offset & 31) & (np.left_shift(1, width & 31) - 1)
+    return np.asarray(value >> (offset & 31) & (np.left_shift(1, width & 31) - 1))
+
+
+def _signed_field(value: Words, offset: Words, width: Words) -> Words:
+    low, bits = _field(value, offset, width), width & 31
+    return np.asarray(np.where(low >> np.maximum(bits - 1, 0) & 1, low - np.left_shift(1, bits), low))
 
 
 TWO: Mapping[str, Callable[[Words, Words], Words]] = {
@@ -58,7 +68,10 @@ TWO: Mapping[str, Callable[[Words, Words], Words]] = {
     "s_and_not1_b32": lambda a, b: a & ~b,
     "s_mul_i32": lambda a, b: signed(a) * signed(b),
     "s_bfe_u32": lambda a, b: _field(a, b & 31, b >> 16 & 127),
-    **{f"s_lshl{n}_add_u32": lambda a, b, n=n: (a << n) + b for n in (1, 2, 3, 4)},
+    "s_lshl1_add_u32": lambda a, b: (a << 1) + b,
+    "s_lshl2_add_u32": lambda a, b: (a << 2) + b,
+    "s_lshl3_add_u32": lambda a, b: (a << 3) + b,
+    "s_lshl4_add_u32": lambda a, b: (a << 4) + b,
     "s_min_u32": np.minimum,
     "s_max_u32": np.maximum,
     "s_min_i32": lambda a, b: np.minimum(signed(a), signed(b)),
@@ -82,7 +95,9 @@ THREE: Mapping[str, Callable[[Words, Words, Words], Words]] = {
     "v_lshl_or_b32": lambda a, b, c: a << (b & 31) | c,
     "v_xad_u32": lambda a, b, c: (a ^ b) + c,
     "v_mad_u32_u24": lambda a, b, c: _low24(a) * _low24(b) + c,
+    "v_mad_i32_i24": lambda a, b, c: _signed24(a) * _signed24(b) + signed(c),
     "v_bfe_u32": _field,
+    "v_bfe_i32": _signed_field,
     "v_bfi_b32": lambda a, b, c: a & b | ~a & c,
     "v_xor3_b32": lambda a, b, c: a ^ b ^ c,
 }

@@ -12,7 +12,8 @@ _ENCODING = re.compile(r"_(e32|e64|dpp|dpp8|sdwa|e64_dpp|e64_dpp8|vop3)$")
 _OPAQUE = ("dpp", "sdwa")
 _OLD_MATRIX = re.compile(r"(_\d+x\d+x\d+)([a-z])")  # v_mfma_f32_32x32x8bf16_1k of gfx90a
 _NARROW = ("2", "3", "4")  # cbsz and blgp: fp6, bf6 and fp4
-_LABEL = re.compile(r"^(\S+):")
+_LABEL = re.compile(r"^(\S+):(?=\s|$)")
+_REGISTER = re.compile(r"[vas](\d+|\[\d+:\d+\])$")
 
 
 class AssemblyError(ValueError):
@@ -43,11 +44,11 @@ def function(text: str, symbol: str) -> list[Statement]:
     statements: list[Statement] = []
     for row in found.group(0).splitlines()[1:]:
         code = row.partition(";")[0].rstrip()
-        label = _LABEL.match(code)
+        label, code = _LABEL.match(code), code.strip()
         if label:
             labels[label[1]] = len(statements)
-        elif code.startswith("\t") and not code.lstrip().startswith("."):  # a directive
-            statements.append(statement(code.strip()))
+        elif code and not code.startswith("."):  # neither a comment alone nor a directive
+            statements.append(statement(code))
     return [_aimed(one, labels) for one in statements]
 
 
@@ -63,9 +64,11 @@ def statement(text: str) -> Statement:
     modifiers: dict[str, str] = {}
     if operands:
         operands[-1], *words = operands[-1].split() or [""]
-        modifiers = {key: value for key, _, value in (word.partition(":") for word in words)}
+        operands += [word for word in words if _REGISTER.match(word)]  # inline assembly may lack the comma
+        named = (word.partition(":") for word in words if not _REGISTER.match(word))
+        modifiers = {key: value for key, _, value in named}
     narrow = all(modifiers.get(key) in _NARROW for key in ("cbsz", "blgp"))
-    opaque = bool(encoding) and any(word in encoding.group(1) for word in _OPAQUE)
+    opaque = encoding is not None and any(word in encoding.group(1) for word in _OPAQUE)
     return Statement(Line(base, narrow=narrow, to_lds="lds" in modifiers), tuple(operands), modifiers, opaque)
 
 

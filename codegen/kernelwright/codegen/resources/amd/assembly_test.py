@@ -16,6 +16,7 @@ kernel:                                 ; @kernel
 \tv_mfma_f32_32x32x8_f16 v[0:15], v[0:1], v[2:3], v[0:15] ; a comment
 \ts_cbranch_scc1 .LBB0_1
 ; %bb.2:
+s_mov_b64 exec s[2:3]
 \ts_cbranch_scc0 .LBB9_9
 \ts_endpgm
 \t.section\t.rodata,"a",@progbits
@@ -31,8 +32,9 @@ other:
 
 def test_branches_go_to_lines_of_the_function() -> None:
     found = [(one.line.name, one.line.goal) for one in function(TEXT, "kernel")]
-    names = ["s_load_dwordx2", "v_mfma_f32_32x32x8_f16", "s_cbranch_scc1", "s_cbranch_scc0", "s_endpgm"]
-    assert found == list(zip(names, [None, None, 1, None, None], strict=True))
+    names = ["s_load_dwordx2", "v_mfma_f32_32x32x8_f16", "s_cbranch_scc1", "s_mov_b64", "s_cbranch_scc0", "s_endpgm"]
+    assert found == list(zip(names, [None, None, 1, None, None, None], strict=True))
+    assert function(TEXT, "kernel")[3].operands == ("exec", "s[2:3]")
     assert [one.line.name for one in function(TEXT, "other")] == ["s_endpgm"]
     with pytest.raises(AssemblyError, match="no function third"):
         function(TEXT, "third")
