@@ -24,10 +24,10 @@ from pathlib import Path
 from typing import Any
 
 from kernelwright.arch import load
+from kernelwright.codegen.formulas import cdna
 from kernelwright.codegen.formulas.devices import device_of
 from kernelwright.codegen.operations.convolution.formulas.cdna import estimate
 from kernelwright.codegen.operations.convolution.formulas.problem import Problem
-from kernelwright.codegen.operations.gemm.formulas import cdna
 
 TABLE = Path(__file__).resolve().parents[1] / "results/amd_published_conv_ck_tile.csv.gz"
 FITTED = 12
@@ -52,8 +52,7 @@ def read(path: Path = TABLE) -> list[Measured]:
 def _measured(raw: dict[str, str]) -> Measured:
     tiles = {name.removeprefix("us_"): float(value) for name, value in raw.items() if name.startswith("us_")}
     n, c, k, height, width, y, x, stride_h, stride_w, pad_h, pad_w = (
-        int(raw[name])
-        for name in ("n", "c", "k", "hi", "wi", "y", "x", "stride_h", "stride_w", "pad_h", "pad_w")
+        int(raw[name]) for name in ("n", "c", "k", "hi", "wi", "y", "x", "stride_h", "stride_w", "pad_h", "pad_w")
     )
     out_h, out_w = (height + 2 * pad_h - y) // stride_h + 1, (width + 2 * pad_w - x) // stride_w + 1
     problem = Problem(

@@ -21,13 +21,25 @@ import numpy as np
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from amd.judged import FOLDS, HELD_OUT_FOLD, SCALED_SHARE, Judged, Tile, candidates, fastest, fold, inputs, summary, tried
+from amd.judged import (
+    FOLDS,
+    HELD_OUT_FOLD,
+    SCALED_SHARE,
+    Judged,
+    Tile,
+    candidates,
+    fastest,
+    fold,
+    inputs,
+    summary,
+    tried,
+)
 from amd.published import Row, read
 from selection.formula import ROOT, Formula, write_numbers
 
 from kernelwright.arch import load
 
-MODULE = "operations.gemm.formulas.cdna"
+MODULE = "formulas.cdna"
 PREFIXES = {"gfx942": "CDNA3", "gfx950": "CDNA4"}
 # Where the search begins.
 GUESSES = {
@@ -67,7 +79,12 @@ def table(rows: Sequence[Row], tiles: Mapping[str, Sequence[Tile]]) -> Table:
             read.append([float(value) for record in inputs(row, tile, archs[row.arch], 1.0) for value in record])
             scaled.append(row.scaled)
     return Table(
-        list(rows), np.array(read), np.array(own), np.array(starts), np.array(scaled), np.array([row.us for row in rows])
+        list(rows),
+        np.array(read),
+        np.array(own),
+        np.array(starts),
+        np.array(scaled),
+        np.array([row.us for row in rows]),
     )
 
 

@@ -83,20 +83,21 @@ class Driver:
         self.now += self.graphs[executable.value - 1]
 
 
+SAME = {
+    "hipMalloc": "cuMemAlloc_v2", "hipMemcpyHtoD": "cuMemcpyHtoD_v2", "hipMemcpyDtoH": "cuMemcpyDtoH_v2",
+    "hipEventCreateWithFlags": "cuEventCreate", "hipEventRecord": "cuEventRecord",
+    "hipEventElapsedTime": "cuEventElapsedTime", "hipStreamBeginCapture": "cuStreamBeginCapture_v2",
+    "hipStreamEndCapture": "cuStreamEndCapture", "hipGraphInstantiateWithFlags": "cuGraphInstantiateWithFlags",
+    "hipGraphLaunch": "cuGraphLaunch",
+}  # fmt: skip
+
+
 class Runtime(Driver):
     """Those of libamdhip64, which do the same by other names."""
 
-    _SAME = {
-        "hipMalloc": "cuMemAlloc_v2", "hipMemcpyHtoD": "cuMemcpyHtoD_v2", "hipMemcpyDtoH": "cuMemcpyDtoH_v2",
-        "hipEventCreateWithFlags": "cuEventCreate", "hipEventRecord": "cuEventRecord",
-        "hipEventElapsedTime": "cuEventElapsedTime", "hipStreamBeginCapture": "cuStreamBeginCapture_v2",
-        "hipStreamEndCapture": "cuStreamEndCapture", "hipGraphInstantiateWithFlags": "cuGraphInstantiateWithFlags",
-        "hipGraphLaunch": "cuGraphLaunch",
-    }  # fmt: skip
-
     def __getattr__(self, name: str) -> Callable[..., int]:
         assert name.startswith("hip"), f"{name} is no function of the HIP runtime"
-        known = super().__getattr__(self._SAME.get(name, name))
+        known = super().__getattr__(SAME.get(name, name))
 
         def call(*arguments: Any) -> int:
             return self.status.get(name, 0) or known(*arguments)
@@ -182,13 +183,15 @@ def test_an_error_of_the_driver_names_the_call() -> None:
 
 def test_a_missing_runtime_says_what_was_opened(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("KERNELWRIGHT_HIP_LIBRARY", "/nonexistent/libamdhip64.so")
-    with pytest.raises(DeviceError, match=r"cannot be loaded: /nonexistent/libamdhip64.so.*set KERNELWRIGHT_HIP_LIBRARY"):
+    with pytest.raises(
+        DeviceError, match=r"cannot be loaded: /nonexistent/libamdhip64.so.*set KERNELWRIGHT_HIP_LIBRARY"
+    ):
         load_runtime()
 
 
 def test_clocks_of_an_amd_gpu_are_those_of_its_kernel_driver(tmp_path: Path) -> None:
     class Placed:
-        def hipDeviceGetPCIBusId(self, place: Any, size: int, ordinal: int) -> int:  # noqa: N802
+        def hipDeviceGetPCIBusId(self, place: Any, size: int, ordinal: int) -> int:
             place.value = b"0000:C1:00.0"
             return 0 if ordinal == 0 else 101
 
