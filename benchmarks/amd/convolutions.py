@@ -24,10 +24,10 @@ from pathlib import Path
 from typing import Any
 
 from kernelwright.arch import load
+from kernelwright.codegen.formulas import cdna
 from kernelwright.codegen.formulas.devices import device_of
 from kernelwright.codegen.operations.convolution.formulas.cdna import estimate
 from kernelwright.codegen.operations.convolution.formulas.problem import Problem
-from kernelwright.codegen.operations.gemm.formulas import cdna
 
 TABLE = Path(__file__).resolve().parents[1] / "results/amd_published_conv_ck_tile.csv.gz"
 FITTED = 12

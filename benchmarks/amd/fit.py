@@ -39,7 +39,7 @@ from selection.formula import ROOT, Formula, write_numbers
 
 from kernelwright.arch import load
 
-MODULE = "operations.gemm.formulas.cdna"
+MODULE = "formulas.cdna"
 PREFIXES = {"gfx942": "CDNA3", "gfx950": "CDNA4"}
 # Where the search begins.
 GUESSES = {

@@ -3,7 +3,9 @@
 ``python benchmarks/amd/published.py SOURCE … --out table.csv.gz`` reads wheels and folders of aiter (its
 ``configs/**/*tuned*gemm*.csv``: the fastest kernel of each problem, and its time), and single tables of the CK Tile
 dispatcher (``p1_oracle_best_results.csv`` of rocm-libraries: likewise, with TFLOPS). Rows of kernels whose tile their
-name does not state, without a time, or faster than the stated peak of their device, are left out and counted on stderr.
+name does not state, without a time, or faster than the stated peak of their device, are left out and counted on
+stderr. With ``--library FOLDER``, whose manifest has the specs of its kernels, tables of ``kernelwright tile-engine
+bench`` are read likewise: a row for the fastest GEMM kernel of each problem that an AMD GPU was timed on.
 
 A row of the table is a fact and its source: architecture, compute units, family, problem, tile, waves, microseconds.
 """
@@ -14,6 +16,7 @@ import argparse
 import csv
 import gzip
 import io
+import json
 import re
 import sys
 import zipfile
@@ -21,6 +24,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import astuple, dataclass, fields
 from functools import lru_cache
 from pathlib import Path
+from typing import Any
 
 from kernelwright.arch import load
 
@@ -85,8 +89,8 @@ def ck_waves(threads: int, tile_m: int, pairs: list[tuple[int, int]]) -> tuple[i
     the same tiles that state them.
     """
     waves = threads // LANES
-    few = 1 if tile_m <= 32 else 2
-    rows = max(1, tile_m // (pairs[0][0] * pairs[1][0])) if len(pairs) > 1 else few
+    stated = len(pairs) > 1
+    rows = max(1, tile_m // (pairs[0][0] * pairs[1][0])) if stated else 1 if tile_m <= 32 else 2
     return (rows, waves // rows) if rows <= waves else (waves, 1)
 
 
@@ -150,6 +154,46 @@ def table_rows(text: str, source: str) -> Iterator[Row | None]:
         )
 
 
+def engine_rows(text: str, source: str, specs: Mapping[str, Mapping[str, Any]]) -> Iterator[Row | None]:
+    """The fastest kernel of each problem of a table of the tile engine; None for problems that no kernel served.
+
+    ``specs`` are those of kernels by their identities. ValueError for another table, and a kernel that they lack.
+    """
+    reader = csv.DictReader(io.StringIO(text))
+    if not {"m", "n", "k", "batch", "latency_ms", "identity", "status", "device"} <= set(reader.fieldnames or ()):
+        raise ValueError(f"{source} is no GEMM table of `kernelwright tile-engine bench`")
+    least: dict[str, Mapping[str, str] | None] = {}
+    for raw in reader:
+        before = least.setdefault(raw["problem_idx"], None)
+        timed = raw["status"] == "ok" and raw["latency_ms"] and raw["device"].startswith("hip")
+        if timed and (before is None or float(raw["latency_ms"]) < float(before["latency_ms"])):
+            least[raw["problem_idx"]] = raw
+    for raw in least.values():
+        if raw is None:
+            yield None
+        elif raw["identity"] not in specs:
+            raise ValueError(f"{source} has times of {raw['kernel']}, which --library does not hold")
+        else:
+            yield _engine_row(raw, source, specs[raw["identity"]])
+
+
+def _engine_row(raw: Mapping[str, str], source: str, spec: Mapping[str, Any]) -> Row:
+    arch = load(raw["arch"])
+    family = f"kernelwright_{spec['dtype_a']}_{spec['layout']}{'_bpreshuffle' if spec.get('preshuffle') else ''}"
+    size = 1 if spec["dtype_a"] in ("fp8", "bf8", "int8") else 2
+    split = dict(pair.split("=", 1) for pair in raw["choices"].split(";") if pair).get("split_k", "1")
+    tile, wave = ([spec[name][axis] for axis in "mnk"] for name in ("tile", "wave"))
+    problem = [int(raw[name]) for name in ("batch", "m", "n", "k")]
+    us = round(float(raw["latency_ms"]) * 1e3, 4)
+    return Row(source, arch.name, arch.compute_units, family, size, *problem, int(split), *tile, *wave[:2], us)
+
+
+def specs_of(library: Path) -> dict[str, Mapping[str, Any]]:
+    """Specs of a library's kernels by their identities; the folder has ``manifest.json``."""
+    manifest = json.loads((library / "manifest.json").read_text())
+    return {kernel["identity"]: kernel["spec"] for kernel in manifest["kernels"]}
+
+
 def texts(path: Path) -> Iterator[tuple[str, str]]:
     """Names and texts of the tables at a path: a wheel, a folder or a file."""
     if path.suffix == ".whl":
@@ -164,13 +208,16 @@ def texts(path: Path) -> Iterator[tuple[str, str]]:
         yield path.name, path.read_text()
 
 
-def import_tables(paths: Iterable[Path], label: str = "") -> tuple[list[Row], int]:
-    """All rows, without repetitions, and the number of those that were left out."""
+def import_tables(
+    paths: Iterable[Path], label: str = "", specs: Mapping[str, Mapping[str, Any]] | None = None
+) -> tuple[list[Row], int]:
+    """All rows, without repetitions, and the number of those that were left out; ``specs``: of tile-engine tables."""
     found: dict[Row, None] = {}
     left_out = 0
     for path in paths:
         for name, text in texts(path):
-            for row in table_rows(text, f"{label}{name}"):
+            source = f"{label}{name}"
+            for row in table_rows(text, source) if specs is None else engine_rows(text, source, specs):
                 left_out += row is None
                 found |= {row: None} if row else {}
     return list(found), left_out
@@ -201,9 +248,11 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("sources", type=Path, nargs="+", help="wheels, folders, tables")
     parser.add_argument("--label", default="", help="what sources are called, before the names of their tables")
+    parser.add_argument("--library", type=Path, help="of tables of the tile engine: folder of its manifest.json")
     parser.add_argument("--out", type=Path, required=True)
     options = parser.parse_args()
-    rows, left_out = import_tables(options.sources, options.label)
+    specs = specs_of(options.library) if options.library else None
+    rows, left_out = import_tables(options.sources, options.label, specs)
     write(rows, options.out)
     print(f"{len(rows)} rows; left out {left_out}: other kernels, no time, or none that can be", file=sys.stderr)
 

@@ -5,7 +5,7 @@ import zipfile
 from pathlib import Path
 
 import pytest
-from amd.published import Row, import_tables, read, table_rows, write
+from amd.published import Row, engine_rows, import_tables, read, table_rows, write
 
 from amd import published
 
@@ -96,8 +96,29 @@ def test_wheels_and_folders_are_read_once(tmp_path: Path) -> None:
     assert read(again) == rows and again.read_bytes() == (tmp_path / "table.csv.gz").read_bytes()
 
 
+ENGINE = "kernel,problem_idx,m,n,k,batch,latency_ms,choices,status,identity,arch,device\n"
+
+
+def test_tables_of_the_tile_engine_name_kernels_by_identity() -> None:
+    extents = {"m": 128, "n": 64, "k": 32}
+    spec = {"dtype_a": "bf16", "layout": "rcr", "tile": extents, "wave": {"m": 2, "n": 1, "k": 1}}
+    lines = (
+        "slow,0,16,32,64,2,0.5,,ok,aa,gfx942,hip:0\n"
+        "fast,0,16,32,64,2,0.25,split_k=4,ok,bb,gfx942,hip:0\n"
+        "off,0,16,32,64,2,0.1,,wrong,aa,gfx942,hip:0\n"
+        "none,1,16,32,64,1,,,refused,aa,gfx942,hip:0\n"
+    )
+    found, none = engine_rows(ENGINE + lines, "t.csv", {"aa": spec, "bb": spec})
+    assert none is None
+    assert found == Row("t.csv", "gfx942", 304, "kernelwright_bf16_rcr", 2, 2, 16, 32, 64, 4, 128, 64, 32, 2, 1, 250.0)
+    with pytest.raises(ValueError, match="has times of fast, which --library does not hold"):
+        list(engine_rows(ENGINE + lines, "t.csv", {}))
+    with pytest.raises(ValueError, match="is no GEMM table"):
+        list(engine_rows("a,b\n", "t.csv", {}))
+
+
 def test_the_committed_table_is_of_the_pinned_wheel() -> None:
-    """The wheel's version stands in each row's source, and no committed row is faster than the peak."""
+    """Each row's source names the wheel's version, and no row is faster than the stated peak."""
     path = Path(__file__).resolve().parents[1] / "results/amd_published_gemm_aiter_0.1.7.csv.gz"
     rows = read(path)
     assert len(rows) == 3080 and all(row.source.startswith("aiter_0.1.7/") for row in rows)

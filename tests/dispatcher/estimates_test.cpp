@@ -113,6 +113,18 @@ void estimates_are_near_measured_times() {
   CHECK(predicted_us(kCdna3, 128, 128, 1, 8192, 8192) > predicted_us(kCdna3, 16, 64, 1, 8192, 8192));
   CHECK(predicted_us(kCdna3, 128, 128, 128, 128, 65536, 16) < predicted_us(kCdna3, 128, 128, 128, 128, 65536));
 
+  // Fitted to times that AMD published: an MI355X took 988 TFLOPS for 512x4608x7168 in fp8, in 128x128x128 tiles.
+  kw_arch cdna4 = kCdna3;
+  cdna4.name = "gfx950", cdna4.times = kernelwright::kTimesCdna4, cdna4.compute_units = 256, cdna4.lds_bytes = 163840;
+  cdna4.clock_ghz = 2.4, cdna4.memory_gbytes_per_s = 8000, cdna4.flops_per_clock_per_cu[KW_FP8] = 8192;
+  kw_gemm_traits tile = {};
+  tile.dtype_a = tile.dtype_b = KW_FP8, tile.dtype_c = KW_FP16, tile.max_split_k = 1;
+  tile.tile_m = tile.tile_n = tile.tile_k = 128, tile.wave_m = tile.wave_n = 2, tile.wave_k = 1;
+  tile.stream_k = KW_STREAM_K_NONE;
+  kw_gemm_problem product = make_problem(512, 4608, 7168);
+  product.dtype_a = product.dtype_b = KW_FP8, product.dtype_c = KW_FP16;
+  CHECK(near(kernelwright::estimate(product, tile, {&cdna4, 256}).total_us, 34.2));
+
   // One panel of A and one of B per row and column of tiles, however the tiles share them.
   kw_arch slow = kHopper;
   slow.times = KW_TIMES_TILES;       // the formula that is not fitted
@@ -152,11 +164,13 @@ kw_gemm_traits drawn_traits(Draw* draw) {
 // Selection discards kernels by estimates that ended early: they must be as far above as they say, and no other
 // estimate may change by a bit.
 void estimates_that_end_early_are_lower_bounds() {
-  kw_arch cpu = kHopper;
+  kw_arch cpu = kHopper, cdna3 = kCdna3, cdna4 = kCdna3;
   cpu.backend = KW_BACKEND_CPU;
+  cdna3.times = kernelwright::kTimesCdna3, cdna4.times = kernelwright::kTimesCdna4;
   uint32_t early = 0, late = 0;
   Draw draw;
-  for (const kw_arch* arch : {&kHopper, &kCdna3, static_cast<const kw_arch*>(&cpu)}) {
+  for (const kw_arch& one : {kHopper, kCdna3, cdna3, cdna4, cpu}) {
+    const kw_arch* arch = &one;
     for (int i = 0; i < 20000; ++i) {
       const kw_gemm_traits t = drawn_traits(&draw);
       kw_gemm_problem p = make_problem(draw.one_of(1, 5000), draw.one_of(1, 5000), draw.one_of(1, 9000));

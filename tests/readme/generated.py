@@ -20,7 +20,9 @@ README, ROAD = ROOT / "README.md", ROOT / "docs/static/road.svg"
 MARKS = ("<!-- what ships: tests/readme/generated.py -->\n", "<!-- end -->\n")
 OPERATIONS = ("gemm", "convolution", "attention", "norm")
 RUN = {
-    "ck_tile": "[simulated](docs/simulator.md); no AMD GPU was available, speed unknown",
+    "ck_tile": "[simulated](docs/simulator.md); times are bounds, never measured by us",
+    "fitted": "[simulated](docs/simulator.md); times [predicted](docs/benchmarks.md#times-on-amd-gpus) "
+    "from counts and from constants fitted to measurements that AMD published; never measured by us",
     "cutlass": "on an NVIDIA H200, where [figures](docs/benchmarks.md) say so",
     "cpu": "in every test run, v4 where the processor has AVX-512",
 }
@@ -58,7 +60,8 @@ def rows() -> Iterator[str]:
     for facts in device_facts():
         arch = load(facts.name)
         counts = [" / ".join(_counts(arch, sets(name))) or "–" for name in OPERATIONS]
-        yield f"| {arch.name} | {arch.backend} | {' | '.join(counts)} | {RUN[arch.backend]} |"
+        run = RUN["fitted" if arch.time_model.startswith("cdna") else arch.backend]
+        yield f"| {arch.name} | {arch.backend} | {' | '.join(counts)} | {run} |"
 
 
 def _counts(arch: Arch, named: list[tuple[str, list[str]]]) -> Iterator[str]:

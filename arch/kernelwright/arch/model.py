@@ -106,9 +106,9 @@ class Arch(_Frozen):
     occupancy is unknown. ``fp8_format`` is the encoding of fp8 and bf8. ``lds_transposing_loads``: 16-bit and 8-bit
     matrices are transposed as they are read from LDS. ``wide_direct_lds_loads``: 16 bytes can be loaded from memory
     straight into LDS. ``time_model`` names the formulas that predict times: constants of ``hopper`` were fitted to an
-    H200, those of ``cdna3`` and ``cdna4`` to times that AMD published, ``tiles`` is for other GPUs. ``cpu``, ``cuda``
-    and ``amdgpu`` say how devices of one kind are recognised and compiled for; without ``amdgpu``,
-    an AMD GPU is not simulated. ``operations`` holds a section for each operation, which the operation reads itself.
+    H200, those of ``cdna3`` and ``cdna4`` to times that AMD published; ``tiles`` is for other GPUs. ``cpu``, ``cuda``
+    and ``amdgpu`` say how devices of one kind are recognised and compiled for; without ``amdgpu``, an AMD GPU is not
+    simulated. ``operations`` holds a section for each operation, which the operation reads itself.
     """
 
     schema_version: Literal[2]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 from collections import Counter
 from collections.abc import Iterator, Mapping
@@ -9,6 +10,13 @@ from dataclasses import dataclass
 from typing import Any
 
 from kernelwright.dispatch.core.operation import Problem
+from kernelwright.files import arch_files
+
+FITTED = (
+    "times of GEMM and convolution are predicted from counts and from constants fitted to measurements that AMD"
+    " published, other times are bounds; never measured by us"
+)
+BOUNDS = "times are bounds by stated rates; never measured by us"
 
 
 @dataclass(frozen=True)
@@ -199,6 +207,7 @@ class Explanation:
         lines = [self._title]
         if self.simulated is not None:
             lines.append(f"simulated on {self.simulated}: times are predictions for real hardware, not measured")
+        lines += [claim for claim in sorted({claim_of(kernel.arch) for kernel in self.kernels}) if claim]
         for number, stage in enumerate(self.stages):
             if len(self.stages) > 1:
                 lines.append(f"stage {number}, judged by {stage.judge}: {stage.reason}")
@@ -224,6 +233,17 @@ def _rows(kernels: tuple[RankedKernel, ...]) -> list[tuple[str, str, RankedKerne
         others = f" and {len(group) - 1} more" if len(group) > 1 else ""
         rows.append(("-", f"{group[0].short}{others}", group[0]))
     return rows
+
+
+@functools.lru_cache
+def claim_of(arch: str) -> str:
+    """What times of an architecture that ships rest on; empty where they were measured here, and for other names."""
+    if arch in arch_files.own_names() or arch not in arch_files.names():
+        return ""
+    facts, _ = arch_files.read(arch)
+    if facts["backend"] != "ck_tile":
+        return ""
+    return FITTED if facts["time_model"] in ("cdna3", "cdna4") else BOUNDS
 
 
 def _verdict(kernel: RankedKernel) -> str:

@@ -3,7 +3,10 @@ from __future__ import annotations
 import json
 from typing import Any
 
+import pytest
+
 from kernelwright.dispatch import Explanation, GemmProblem, RankedValue
+from kernelwright.dispatch.core.explanation import BOUNDS, FITTED, claim_of
 
 
 def kernel(name: str, rank: int | None, **fields: Any) -> dict[str, Any]:
@@ -36,9 +39,10 @@ def test_every_stage_has_a_ranking() -> None:
     assert [one.name for one in found] == ["split", "wide"] and found.stages[1].problem == {"op": "part"}
     lines = str(found).splitlines()
     assert lines[0] == "gemm fp32 rcr 1x2x3, selection auto, judged by predicted time: split is best"
-    assert lines[1] == "stage 0, judged by predicted time: split is best"
-    assert lines[4] == "stage 1, judged by predicted time: combine is best"
-    assert lines[2].endswith("1 tiles in 1 waves, split_k=4") and lines[3].endswith("no: it is too wide")
+    assert "fitted to measurements that AMD published" in lines[1] and lines[1].endswith("never measured by us")
+    assert lines[2] == "stage 0, judged by predicted time: split is best"
+    assert lines[5] == "stage 1, judged by predicted time: combine is best"
+    assert lines[3].endswith("1 tiles in 1 waves, split_k=4") and lines[4].endswith("no: it is too wide")
 
 
 def test_a_stage_without_a_kernel_leaves_nothing_to_run() -> None:
@@ -55,3 +59,15 @@ def test_pairs_of_kernels_and_values_are_ranked_together() -> None:
     assert found.kernels[0].values[0] == RankedValue(4, "split_k=4", 1.5)
     ranked = [(one.name, value.value, value.score) for one, value in found.pairs]
     assert ranked == [("split", 4, 1.5), ("whole", 0, 2.5), ("split", 1, 9.0)]
+
+
+@pytest.mark.parametrize(
+    ("arch", "claim"),
+    [
+        *((arch, FITTED) for arch in ("gfx942", "gfx950")),
+        *((arch, BOUNDS) for arch in ("gfx90a", "gfx1100", "gfx1201")),
+        *((arch, "") for arch in ("sm_90a", "x86_64_v3", "x86_64_v4", "made_up")),
+    ],
+)
+def test_what_times_rest_on(arch: str, claim: str) -> None:
+    assert claim_of(arch) == claim

@@ -16,7 +16,7 @@ from kernelwright.codegen.formulas.translate import Source, translate
 from kernelwright.codegen.formulas.types import FormulaError
 
 _PACKAGE = "kernelwright.codegen"
-_SHARED = ("formulas.machine", "formulas.shared")
+_SHARED = ("formulas.machine", "formulas.products", "formulas.cdna", "formulas.shared")
 _FOLDERS = ("formulas", "rules")
 
 

@@ -61,14 +61,12 @@ double at_least_one(double value) { return value > 1 ? value : 1; }
 // A second stage adds up slices that a kernel leaves.
 Estimate on_cdna(const kw_conv_problem& p, const kw_conv_traits& t, const Place& place) {
   const bool newer = times_of(*place.arch) == kTimesCdna4;
-  const kw_gemm_cdna_Kernel kernel = {1.0 * t.tile_m,         1.0 * t.tile_n,
-                                      1.0 * t.tile_k,         at_least_one(t.wave_m),
-                                      at_least_one(t.wave_n), at_least_one(t.wave_k),
-                                      false,                  false,
-                                      p.leaves_slices == 1,   newer};
+  const kw_cdna_Kernel kernel = {
+      1.0 * t.tile_m,         1.0 * t.tile_n, 1.0 * t.tile_k, at_least_one(t.wave_m), at_least_one(t.wave_n),
+      at_least_one(t.wave_k), false,          false,          p.leaves_slices == 1,   newer};
   const double merged = at_least_one(t.num_groups_to_merge), spare = spare_dimensions(p, t);
-  return estimate_of(kw_convolution_cdna_estimate(problem_of(p), kernel, merged, spare, device_of(place, p.dtype_x),
-                                                  place.most_us));
+  return estimate_of(
+      kw_convolution_cdna_estimate(problem_of(p), kernel, merged, spare, device_of(place, p.dtype_x), place.most_us));
 }
 
 // The second stage of backward weight reads all slices of dw and writes dw.

@@ -1,10 +1,10 @@
 // From structs of the C ABI to what the formulas read. Grouped problems add up what their groups take.
 #include "kernelwright/dispatcher/gemm/estimate.hpp"
 
-#include "kernelwright/dispatcher/gemm/formulas/cdna.h"
 #include "kernelwright/dispatcher/gemm/formulas/hopper.h"
 #include "kernelwright/dispatcher/gemm/formulas/processors.h"
 #include "kernelwright/dispatcher/gemm/formulas/tiles.h"
+#include "kernelwright/dispatcher/support/cdna.h"
 #include "kernelwright/gemm/checks.h"
 #include "kernelwright/gemm/groups.h"
 
@@ -71,7 +71,7 @@ double d_elements(const kw_gemm_problem& p) {
   return elements;
 }
 
-kw_gemm_tiles_Problem problem_of(const kw_gemm_problem& p) {
+kw_products_Problem problem_of(const kw_gemm_problem& p) {
   const double batch = real(p.batch);
   return {real(p.m),
           real(p.n),
@@ -95,17 +95,17 @@ kw_gemm_tiles_Kernel kernel_of(const kw_gemm_traits& t, const kw_arch& arch) {
 
 Estimate on_cdna(const kw_gemm_problem& p, const kw_gemm_traits& t, const Place& place) {
   const kw_gemm_tiles_Kernel tiles = kernel_of(t, *place.arch);
-  const kw_gemm_cdna_Kernel kernel = {1.0 * t.tile_m,
-                                      1.0 * t.tile_n,
-                                      1.0 * t.tile_k,
-                                      at_least_one(t.wave_m),
-                                      at_least_one(t.wave_n),
-                                      at_least_one(t.wave_k),
-                                      t.b_format != 0,
-                                      tiles.stream_k,
-                                      tiles.twice,
-                                      times_of(*place.arch) == kTimesCdna4};
-  return estimate_of(kw_gemm_cdna_estimate(problem_of(p), kernel, device_of(place, p.dtype_a), place.most_us));
+  const kw_cdna_Kernel kernel = {1.0 * t.tile_m,
+                                 1.0 * t.tile_n,
+                                 1.0 * t.tile_k,
+                                 at_least_one(t.wave_m),
+                                 at_least_one(t.wave_n),
+                                 at_least_one(t.wave_k),
+                                 t.b_format != 0,
+                                 tiles.stream_k,
+                                 tiles.twice,
+                                 times_of(*place.arch) == kTimesCdna4};
+  return estimate_of(kw_cdna_estimate(problem_of(p), kernel, device_of(place, p.dtype_a), place.most_us));
 }
 
 // Register blocks of all groups, each group's time behind the others'.

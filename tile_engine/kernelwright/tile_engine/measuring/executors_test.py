@@ -83,20 +83,21 @@ class Driver:
         self.now += self.graphs[executable.value - 1]
 
 
+SAME = {
+    "hipMalloc": "cuMemAlloc_v2", "hipMemcpyHtoD": "cuMemcpyHtoD_v2", "hipMemcpyDtoH": "cuMemcpyDtoH_v2",
+    "hipEventCreateWithFlags": "cuEventCreate", "hipEventRecord": "cuEventRecord",
+    "hipEventElapsedTime": "cuEventElapsedTime", "hipStreamBeginCapture": "cuStreamBeginCapture_v2",
+    "hipStreamEndCapture": "cuStreamEndCapture", "hipGraphInstantiateWithFlags": "cuGraphInstantiateWithFlags",
+    "hipGraphLaunch": "cuGraphLaunch",
+}  # fmt: skip
+
+
 class Runtime(Driver):
     """Those of libamdhip64, which do the same by other names."""
 
-    _SAME: ClassVar[dict[str, str]] = {
-        "hipMalloc": "cuMemAlloc_v2", "hipMemcpyHtoD": "cuMemcpyHtoD_v2", "hipMemcpyDtoH": "cuMemcpyDtoH_v2",
-        "hipEventCreateWithFlags": "cuEventCreate", "hipEventRecord": "cuEventRecord",
-        "hipEventElapsedTime": "cuEventElapsedTime", "hipStreamBeginCapture": "cuStreamBeginCapture_v2",
-        "hipStreamEndCapture": "cuStreamEndCapture", "hipGraphInstantiateWithFlags": "cuGraphInstantiateWithFlags",
-        "hipGraphLaunch": "cuGraphLaunch",
-    }  # fmt: skip
-
     def __getattr__(self, name: str) -> Callable[..., int]:
         assert name.startswith("hip"), f"{name} is no function of the HIP runtime"
-        known = super().__getattr__(self._SAME.get(name, name))
+        known = super().__getattr__(SAME.get(name, name))
 
         def call(*arguments: Any) -> int:
             return self.status.get(name, 0) or known(*arguments)

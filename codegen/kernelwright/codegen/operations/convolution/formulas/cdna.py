@@ -7,11 +7,11 @@ bounds. ``docs/benchmarks.md`` says how near choices came to the fastest kernels
 
 from __future__ import annotations
 
+from kernelwright.codegen.formulas.cdna import Implicit, Kernel, implicit
 from kernelwright.codegen.formulas.machine import Device, Estimate
 from kernelwright.codegen.formulas.numbers import ceil
 from kernelwright.codegen.operations.convolution.formulas.problem import Problem, in_points, moved_bytes
 from kernelwright.codegen.operations.convolution.formulas.tiles import multiplied, spare
-from kernelwright.codegen.operations.gemm.formulas.cdna import Implicit, Kernel, implicit
 
 
 def estimate(p: Problem, t: Kernel, merged: float, spare_dimensions: float, d: Device, most_us: float) -> Estimate:

@@ -7,6 +7,7 @@ from typing import Any
 
 from kernelwright.arch import Arch
 from kernelwright.codegen.fields import Activation
+from kernelwright.codegen.formulas.cdna import Kernel
 from kernelwright.codegen.formulas.devices import device_of
 from kernelwright.codegen.formulas.machine import Estimate
 from kernelwright.codegen.operations.convolution.formulas import cdna, hopper, processors, tiles
@@ -14,7 +15,6 @@ from kernelwright.codegen.operations.convolution.formulas.problem import Problem
 from kernelwright.codegen.operations.convolution.rules.folding import pitch
 from kernelwright.codegen.operations.convolution.spec import SPATIAL_DIMS, Direction, GroupedConvSpec
 from kernelwright.codegen.operations.convolution.time_model.serves import problem_of as rules_problem
-from kernelwright.codegen.operations.gemm.formulas.cdna import Kernel
 from kernelwright.problems.convolution.description import DIMS
 from kernelwright.problems.convolution.problem import ConvProblem
 

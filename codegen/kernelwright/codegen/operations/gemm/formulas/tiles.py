@@ -36,10 +36,9 @@ from typing import NamedTuple
 
 from kernelwright.codegen.formulas.machine import Device, Estimate
 from kernelwright.codegen.formulas.numbers import ceil
+from kernelwright.codegen.formulas.products import SECOND_LAUNCH_US, SUM_BYTES, Problem, shared_panels
 
 FILL_BYTES_PER_CLOCK = 48
-SECOND_LAUNCH_US = 4  # from the end of a kernel to the work of the one behind it; nobody measured it on an AMD GPU
-SUM_BYTES = 4  # of an element that waits in memory to be added up
 
 
 class Kernel(NamedTuple):
@@ -52,23 +51,6 @@ class Kernel(NamedTuple):
     twice: bool  # a second kernel adds up what workgroups leave of k in memory
 
 
-class Problem(NamedTuple):
-    """A product, or a batch of them."""
-
-    m: float
-    n: float
-    k: float
-    batch: float
-    split: float  # slices of k, at least 1
-    size_a: float  # bytes of an element
-    size_b: float
-    size_c: float
-    read_a: float  # matrices of the batch: 1 where it shares one
-    read_b: float
-    accumulates: bool  # C is read, too
-    d_elements: float  # of all D tensors
-
-
 class Cost(NamedTuple):
     """What the tiles of a problem take."""
 
@@ -77,30 +59,6 @@ class Cost(NamedTuple):
     clocks: float  # per step
     fill: float  # bytes per step
     volume: float  # multiplications per step, padding included
-
-
-class Panels(NamedTuple):
-    """Bytes per step of k."""
-
-    a: float
-    b: float
-
-
-def shared_panels(v: float, tiles_m: float, tiles_n: float, bytes_a: float, bytes_b: float) -> Panels:
-    """What v tiles side by side need, of panels of bytes_a and bytes_b, in the rectangle that needs least."""
-    least_a = v * bytes_a
-    least_b = v * bytes_b
-    rows = 1.0
-    while True:
-        high = min(rows, tiles_m)
-        a = high * bytes_a
-        b = max(1.0, v / high) * bytes_b
-        if v / high <= tiles_n and a + b < least_a + least_b:
-            least_a = a
-            least_b = b
-        if high >= min(tiles_m, v):
-            return Panels(least_a, least_b)
-        rows *= 2
 
 
 def cost(p: Problem, t: Kernel, d: Device) -> Cost:

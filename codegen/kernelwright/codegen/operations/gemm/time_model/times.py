@@ -5,9 +5,11 @@ from __future__ import annotations
 import math
 
 from kernelwright.arch import Arch
+from kernelwright.codegen.formulas import cdna
 from kernelwright.codegen.formulas.devices import device_of
 from kernelwright.codegen.formulas.machine import Estimate
-from kernelwright.codegen.operations.gemm.formulas import cdna, hopper, processors, tiles
+from kernelwright.codegen.formulas.products import Problem
+from kernelwright.codegen.operations.gemm.formulas import hopper, processors, tiles
 from kernelwright.codegen.operations.gemm.spec import Activation, GemmSpec, Pipeline, StreamK
 from kernelwright.problems.gemm.problem import GemmProblem
 
@@ -61,11 +63,11 @@ def _processor_kernel(spec: GemmSpec) -> processors.Kernel:
     )  # fmt: skip
 
 
-def _tiles_problem(problem: GemmProblem, split: int) -> tiles.Problem:
+def _tiles_problem(problem: GemmProblem, split: int) -> Problem:
     read_a = 1 if problem.stride_a == 0 else problem.batch
     read_b = 1 if problem.stride_b == 0 else problem.batch
     elements = sum(problem.d_elements)
-    return tiles.Problem(
+    return Problem(
         problem.m,
         problem.n,
         problem.k,

@@ -1,4 +1,4 @@
-"""The time of a GEMM on CDNA3 and CDNA4, by constants fitted to times that AMD published.
+"""The time of a matrix product on CDNA3 and CDNA4, by constants fitted to times that AMD published.
 
 A step along k takes the longest of three and a share of the others: multiplying, moving operands through LDS (each
 wave reads its rows of A and columns of B, and what arrives is written once), and filling a stage from caches. To it
@@ -12,7 +12,7 @@ The launch takes the longer of units and memory and a share of the shorter.
 
 The constants are what ``benchmarks/amd/fit.py`` finds for tables that AMD published: of CK Tile's and CK's kernels on
 MI355X and of CK's on MI300X. ``docs/benchmarks.md`` says how far predictions are off on problems that no fit saw. We
-measured none of them. ``SECOND_LAUNCH_US`` (in ``tiles``) and ``DIES`` were set by hand, ``ACCUMULATING_REGISTERS``
+measured none of them. ``SECOND_LAUNCH_US`` (in ``products``) and ``DIES`` were set by hand, ``ACCUMULATING_REGISTERS``
 is what compiled kernels hold beside their sums.
 """
 
@@ -22,7 +22,7 @@ from typing import NamedTuple
 
 from kernelwright.codegen.formulas.machine import Device, Estimate
 from kernelwright.codegen.formulas.numbers import ceil, floor
-from kernelwright.codegen.operations.gemm.formulas.tiles import SECOND_LAUNCH_US, SUM_BYTES, Problem, shared_panels
+from kernelwright.codegen.formulas.products import SECOND_LAUNCH_US, SUM_BYTES, Problem, shared_panels
 
 CDNA3_LAUNCH_US = 2.679
 CDNA3_MATRIX_SHARE = 0.7766
