@@ -11,7 +11,9 @@ ROOT = Path(__file__).resolve().parents[2]
 DOCS = ROOT / "docs"
 PAGES = sorted([ROOT / "README.md", *DOCS.rglob("*.md"), *ROOT.glob("examples/**/*.md")])
 _FILE = re.compile(r"`([\w./]*(?:\.\w+|BUILD))`")
-_FENCED = re.compile(r"^(?P<indent> *)```(?P<kind>[\w{}-]*)[^\n]*\n(?P<text>.*?)^(?P=indent)```$", re.MULTILINE | re.DOTALL)
+_FENCED = re.compile(
+    r"^(?P<indent> *)```(?P<kind>[\w{}-]*)[^\n]*\n(?P<text>.*?)^(?P=indent)```$", re.MULTILINE | re.DOTALL
+)
 
 
 @dataclass(frozen=True)
@@ -59,5 +61,7 @@ def script(page: Path, heading: str) -> str:
             parts.append(block.text)
         else:
             assert block.file, f"{page.name}, {heading}: no file is named above {block.text!r}"
-            parts.append(f"mkdir -p {Path(block.file).parent}\ncat > {block.file} <<'END OF FILE'\n{block.text}END OF FILE")
+            parts.append(
+                f"mkdir -p {Path(block.file).parent}\ncat > {block.file} <<'END OF FILE'\n{block.text}END OF FILE"
+            )
     return "\n".join(parts)

@@ -6,7 +6,15 @@ from typing import Iterable, Type
 
 from kernelwright.pants import damaged_store, performance
 from kernelwright.pants.engine import exit_codes
-from kernelwright.pants.goals import bench, bench_engine, check_library, check_set, package_library, package_site, package_wheel
+from kernelwright.pants.goals import (
+    bench,
+    bench_engine,
+    check_library,
+    check_set,
+    package_library,
+    package_site,
+    package_wheel,
+)
 from kernelwright.pants.goals import kernels as kernels_goal
 from kernelwright.pants.targets import on_demand
 from kernelwright.pants.targets.kernel_heuristic import KernelHeuristicTarget

@@ -27,7 +27,9 @@ def packaged(site: str) -> tuple[BuiltPackage, list[str]]:
         target_types=[StaticSiteTarget, FileTarget, FilesGeneratorTarget],
     )
     runner.write_files({"d/html/index.html": "a", "d/html/x/page.html": "b", "d/other.txt": "c"})
-    runner.write_files({"d/BUILD": f'files(name="all", sources=["**/*.html", "*.txt"])\nstatic_site(name="site", {site})\n'})
+    runner.write_files(
+        {"d/BUILD": f'files(name="all", sources=["**/*.html", "*.txt"])\nstatic_site(name="site", {site})\n'}
+    )
     target = runner.get_target(Address("d", target_name="site"))
     built = runner.request(BuiltPackage, [StaticSiteFieldSet.create(target)])
     files = runner.request(DigestContents, [built.digest])
