@@ -9,3 +9,6 @@ from typing import Literal
 
 Activation = Literal["none", "relu", "gelu", "fast_gelu", "silu", "sigmoid", "tanh"]
 DOp = Literal["add", "multiply"]
+AttentionMask = Literal["none", "top_left", "bottom_right"]
+QScale = Literal["none", "per_tensor", "block_scale", "kv_block_scale"]
+AttentionLayout = Literal["bshd", "bhsd"]

@@ -3,6 +3,8 @@ from __future__ import annotations
 from typing import get_args
 
 from kernelwright.problems import literals
+from kernelwright.problems.attention.shapes import LAYOUTS
+from kernelwright.problems.attention.words import Mask, QScale
 from kernelwright.problems.gemm.description import DOp
 from kernelwright.problems.shared import Activation
 
@@ -10,3 +12,6 @@ from kernelwright.problems.shared import Activation
 def test_types_have_the_words_of_the_descriptions() -> None:
     assert get_args(literals.Activation) == tuple(word for word in Activation if word != "any")
     assert get_args(literals.DOp) == tuple(DOp)
+    assert get_args(literals.AttentionMask) == tuple(word for word in Mask if word != "generic")
+    assert get_args(literals.QScale) == tuple(QScale)
+    assert get_args(literals.AttentionLayout) == LAYOUTS

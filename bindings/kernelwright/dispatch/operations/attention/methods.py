@@ -17,6 +17,7 @@ from kernelwright.dispatch.operations.attention.arguments import (
 )
 from kernelwright.dispatch.operations.attention.calls import AttentionCalls
 from kernelwright.dispatch.operations.attention.from_arrays import AppendOptions, AttentionOptions
+from kernelwright.problems.literals import AttentionLayout, AttentionMask, QScale
 
 
 class AttentionMethods(Methods):
@@ -36,7 +37,7 @@ class AttentionMethods(Methods):
         out: Any = None,
         *,
         lse: Any = False,
-        mask: str = "none",
+        mask: AttentionMask = "none",
         window: Window = None,
         scale: float | None = None,
         bias: Any = None,
@@ -54,12 +55,12 @@ class AttentionMethods(Methods):
         seqlens_k: Any = None,
         min_seqlen_q: int = 0,
         descale: tuple[Any, Any, Any] | None = None,
-        qscale: str = "per_tensor",
+        qscale: QScale = "per_tensor",
         scale_blocks: tuple[int, int] = (0, 0),
         scale_o: Any = None,
         dtype: str = "",
         num_splits: int = 0,
-        layout: str = "bshd",
+        layout: AttentionLayout = "bshd",
         stream: int | None = None,
         own_workspace: bool = False,
     ) -> Any:
@@ -126,7 +127,7 @@ class AttentionMethods(Methods):
         dk: Any = None,
         dv: Any = None,
         dbias: Any = False,
-        mask: str = "none",
+        mask: AttentionMask = "none",
         window: Window = None,
         scale: float | None = None,
         bias: Any = None,
@@ -141,7 +142,7 @@ class AttentionMethods(Methods):
         max_seqlen_k: int | None = None,
         seqlens_k: Any = None,
         deterministic: bool = False,
-        layout: str = "bshd",
+        layout: AttentionLayout = "bshd",
         stream: int | None = None,
         own_workspace: bool = False,
     ) -> tuple[Any, ...]:
@@ -187,12 +188,12 @@ class AttentionMethods(Methods):
         soft_cap: float = 0.0,
         sinks: Any = None,
         descale: tuple[Any, Any, Any] | None = None,
-        qscale: str = "per_tensor",
+        qscale: QScale = "per_tensor",
         scale_o: Any = None,
         dtype: str = "",
         num_splits: int = 0,
-        layout: str = "bshd",
-        cache_layout: str | None = None,
+        layout: AttentionLayout = "bshd",
+        cache_layout: AttentionLayout | None = None,
         stream: int | None = None,
         own_workspace: bool = False,
     ) -> Any:
@@ -244,18 +245,18 @@ class AttentionMethods(Methods):
         last_page_lengths: Any = None,
         max_seqlen_k: int | None = None,
         lse: Any = False,
-        mask: str = "bottom_right",
+        mask: AttentionMask = "bottom_right",
         window: Window = None,
         scale: float | None = None,
         alibi_slopes: Any = None,
         soft_cap: float = 0.0,
         sinks: Any = None,
         descale: tuple[Any, Any, Any] | None = None,
-        qscale: str = "per_tensor",
+        qscale: QScale = "per_tensor",
         scale_o: Any = None,
         dtype: str = "",
-        layout: str = "bshd",
-        cache_layout: str | None = None,
+        layout: AttentionLayout = "bshd",
+        cache_layout: AttentionLayout | None = None,
         stream: int | None = None,
         own_workspace: bool = False,
     ) -> Any:
@@ -297,8 +298,8 @@ class AttentionMethods(Methods):
         sin: Any = None,
         interleaved: bool = False,
         page_table: Any = None,
-        layout: str = "bshd",
-        cache_layout: str | None = None,
+        layout: AttentionLayout = "bshd",
+        cache_layout: AttentionLayout | None = None,
         stream: int | None = None,
         own_workspace: bool = False,
     ) -> Any:
