@@ -48,7 +48,9 @@ def introduction(header: str) -> str:
     """The first comment of a header, without its marks."""
     comment = _COMMENT.search(header)
     assert comment is not None
-    lines = [re.sub(r"^ ?\*? ?", "", line).rstrip() for line in comment[0][2:-2].splitlines()]
+    lines = [
+        re.sub(r"^ ?\*? ?", "", line).rstrip() for line in comment[0][2:-2].splitlines()
+    ]
     return "\n".join(lines).strip()
 
 
@@ -60,14 +62,25 @@ def items(header: str) -> list[Item]:
         if piece.startswith("/*"):
             comment = piece
             continue
-        function, kind = _EXPORTED.match(piece), _TYPE.match(piece) or _CONSTANT.match(piece)
-        name = function[1] if function else next(filter(None, kind.groups()), "") if kind else ""
+        function, kind = (
+            _EXPORTED.match(piece),
+            _TYPE.match(piece) or _CONSTANT.match(piece),
+        )
+        name = (
+            function[1]
+            if function
+            else next(filter(None, kind.groups()), "")
+            if kind
+            else ""
+        )
         if name.endswith(("_EXPORT", "_HIDDEN")):
             name = ""  # how functions are declared
         if name:
             text = f"{comment}\n{piece}".strip()
             known = found.get(name)
-            found[name] = Item(name, f"{known.text}\n{text}" if known else text, function is not None)
+            found[name] = Item(
+                name, f"{known.text}\n{text}" if known else text, function is not None
+            )
         comment = ""
     return list(found.values())
 
@@ -77,22 +90,38 @@ def sections(folder: Path, headings: str = "##") -> str:
     made = []
     for name in HEADERS:
         header = (folder / name).read_text("utf-8")
-        made.append(f"{headings} kernelwright/{name}\n\n```text\n{introduction(header)}\n```\n")
-        made += [f"{headings}# {item.name}\n\n```c\n{item.text}\n```\n" for item in items(header)]
+        made.append(
+            f"{headings} kernelwright/{name}\n\n```text\n{introduction(header)}\n```\n"
+        )
+        made += [
+            f"{headings}# {item.name}\n\n```c\n{item.text}\n```\n"
+            for item in items(header)
+        ]
     return "\n".join(made)
 
 
 def _pieces(header: str) -> list[str]:
     """Comments between declarations, declarations up to their end, and lines of the preprocessor."""
     pieces: list[str] = []
-    text = re.sub(r'^#ifdef __cplusplus\n(?:extern "C" \{|\})\n#endif\n', "", header, flags=re.MULTILINE)
+    text = re.sub(
+        r'^#ifdef __cplusplus\n(?:extern "C" \{|\})\n#endif\n',
+        "",
+        header,
+        flags=re.MULTILINE,
+    )
     at = 0
     while at < len(text):
         if text[at].isspace():
             at += 1
             continue
         line = _DIRECTIVE.match(text, at)
-        end = line.end() if line else text.index("*/", at) + 2 if text.startswith("/*", at) else _end(text, at)
+        end = (
+            line.end()
+            if line
+            else text.index("*/", at) + 2
+            if text.startswith("/*", at)
+            else _end(text, at)
+        )
         pieces.append(text[at:end].strip())
         at = end
     return pieces
@@ -107,7 +136,10 @@ def _end(text: str, at: int) -> int:
             continue
         depth += {"{": 1, "}": -1}.get(text[at], 0)
         at += 1
-        if depth == 0 and (text[at - 1] == ";" or (text[at - 1] == "}" and not text[at:].lstrip(" ")[:1].isalnum())):
+        if depth == 0 and (
+            text[at - 1] == ";"
+            or (text[at - 1] == "}" and not text[at:].lstrip(" ")[:1].isalnum())
+        ):
             # A comment behind a declaration, on its line, belongs to it.
             rest = re.match(r"[ ;]*(?:/\*[^\n]*\*/)?(?=\n)", text[at:])
             return at + (rest.end() if rest else 0)

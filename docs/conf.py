@@ -24,9 +24,17 @@ sys.path.insert(0, str(ROOT / "docs"))
 import c_reference  # noqa: E402
 
 project = "kernelwright"
-release = tomllib.loads((ROOT / "packages/kernelwright.toml").read_text("utf-8"))["project"]["version"]
+release = tomllib.loads((ROOT / "packages/kernelwright.toml").read_text("utf-8"))[
+    "project"
+]["version"]
 
-extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx_click", "sphinxarg.ext", "sphinx_copybutton"]
+extensions = [
+    "myst_parser",
+    "sphinx.ext.autodoc",
+    "sphinx_click",
+    "sphinxarg.ext",
+    "sphinx_copybutton",
+]
 highlight_language = "none"
 smartquotes = False  # would turn the hyphens of options into dashes
 
@@ -71,14 +79,20 @@ def is_exception(value):
 def add_bases(app, what, name, value, options, lines):
     """State the base classes of exceptions, which is what an ``except`` clause needs to know."""
     if is_exception(value):
-        lines += ["", f"Bases: {', '.join(f':class:`{base.__name__}`' for base in value.__bases__)}."]
+        lines += [
+            "",
+            f"Bases: {', '.join(f':class:`{base.__name__}`' for base in value.__bases__)}.",
+        ]
 
 
 def shorten_signature(app, what, name, value, options, signature, returns):
     """Print the fields of a pydantic model without the bounds that validation adds, and factories as ``...``."""
     if hasattr(value, "model_fields"):
         types = get_type_hints(value)
-        fields = [f"{field}: {stringify_annotation(types[field], 'smart')}" for field in value.model_fields]
+        fields = [
+            f"{field}: {stringify_annotation(types[field], 'smart')}"
+            for field in value.model_fields
+        ]
         return f"(*, {', '.join(fields)})", returns
     return signature and signature.replace("<factory>", "..."), returns
 
@@ -102,7 +116,11 @@ def unlink_repository(app, doctree):
     folder = Path(app.srcdir, app.env.docname).parent
     for link in list(doctree.findall(pending_xref)):
         target = (folder / link["reftarget"]).resolve()
-        if link.get("reftype") == "myst" and target.exists() and not target.is_relative_to(app.srcdir):
+        if (
+            link.get("reftype") == "myst"
+            and target.exists()
+            and not target.is_relative_to(app.srcdir)
+        ):
             link.replace_self(nodes.inline("", "", *link.children))
 
 

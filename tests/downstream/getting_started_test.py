@@ -42,7 +42,7 @@ def follow(reader: Path, page: Path, heading: str) -> str:
 
 def test_a_framework_user(reader: Path) -> None:
     said = follow(reader, PAGE, "Framework user")
-    assert "kernels for x86_64_v3: " in said
+    assert "gemm for x86_64_v3: " in said
     error = re.search(r"^largest error (\S+)$", said, re.MULTILINE)
     assert error and float(error[1]) < 1e-3
 

@@ -11,5 +11,6 @@ Activation = Literal["none", "relu", "gelu", "fast_gelu", "silu", "sigmoid", "ta
 DOp = Literal["add", "multiply"]
 ConvLayout = Literal["nwgc", "nhwgc", "ndhwgc", "ngchw"]
 AttentionLayout = Literal["bshd", "bhsd"]
-Mask = Literal["none", "top_left", "bottom_right"]
 GemmLayout = Literal["rrr", "rrc", "rcr", "rcc", "crr", "crc", "ccr", "ccc"]
+AttentionMask = Literal["none", "top_left", "bottom_right"]
+QScale = Literal["none", "per_tensor", "block_scale", "kv_block_scale"]

@@ -43,6 +43,15 @@ def code_object(name: str, arch: str, *flags: str) -> bytes:
     return executor.run(sources, actions)["x.co"].read_bytes()
 
 
+def assembled(text: str, arch: str) -> bytes:
+    """The object file of assembly for an architecture. ActionError, with all output, if none comes."""
+    assert TREES, "KERNELWRIGHT_TREES names no file of toolchain folders"
+    command = HipToolchain.wheel().assemble("x.s", "x.o", arch)
+    action = command.action("x.o", f"assembly for {arch}", ("x.s",), ("x.o",))
+    executor = LocalExecutor(read_tree_roots(Path(TREES)), cache_folder(), memory_mb=1 << 20)
+    return executor.run([RenderedFile("x.s", text)], [action])["x.o"].read_bytes()
+
+
 def cache_folder() -> Path:
     """A developer's cache of compiled kernels, or a folder for this process."""
     return Path(os.environ.get("KERNELWRIGHT_CACHE") or _own_folder().name)

@@ -101,6 +101,10 @@ class Measurable(Protocol):
     def posed(self, problem: object) -> Record | None:
         """The record that poses a problem, or one on which kernels take as long; None where there is no such record."""
 
+    def origin(self, record: Record) -> tuple[str, str]:
+        """The public model that has a layer of a record's extents, and the layer; the first of several, "" for none."""
+        return "", ""
+
     def with_value(self, problem: Any, value: int) -> Any:
         """The problem with a value, above 0, of what it leaves open; the problem itself where nothing is."""
 

@@ -1,6 +1,6 @@
 """The page of BUILD targets and their fields, of what ``./pants help`` knows of them. It is checked in; to write it:
 
-    PYTHONPATH=rules $(./pants --launcher-python) -m kernelwright.pants.testing.target_pages
+PYTHONPATH=rules $(./pants --launcher-python) -m kernelwright.pants.testing.target_pages
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ PAGE = Path(__file__).resolve().parents[4] / "docs/reference/targets.md"
 _COMMON = ("description", "tags")
 _INTRODUCTION = """# BUILD targets
 
-The targets that `kernelwright-pants` adds, with what `./pants help TARGET` says of them. Every target also has the fields `name`,
-`description` and `tags` of Pants. A field without a default may be left out unless it is required; kernels then have the
-architecture's.
+The targets that `kernelwright-pants` adds, with what `./pants help TARGET` says of them. Every target also has the
+fields `name`, `description` and `tags` of Pants. A field without a default may be left out unless it is required;
+kernels then have the architecture's.
 
 """
 

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, TextIO
 
+import ml_dtypes
 import numpy as np
 from numpy.typing import NDArray
 
@@ -20,6 +21,11 @@ from kernelwright.simulator.machine.wave import Wave
 from kernelwright.simulator.machine.words import POISON
 
 Words = NDArray[np.uint32]
+# What a register may be seen as.
+_KINDS: Mapping[str, Any] = {
+    **{"u32": np.uint32, "i32": np.int32, "f32": np.float32},
+    **{"u16": np.uint16, "i16": np.int16, "f16": np.float16, "bf16": ml_dtypes.bfloat16},
+}
 _SHOWN = 4  # lanes of a vector register in a line of a trace
 _DUMPED = 8  # lanes of a vector register in a dump
 
@@ -56,7 +62,11 @@ class Stop:
         self.workgroup, self.wave = wave.workgroup, wave.index
 
     def v(self, index: int, kind: str = "u32") -> NDArray[Any]:
-        """VGPR ``index`` as (lanes,) values of ``kind``: u32, i32 or f32. SimulatorError for any other kind."""
+        """VGPR ``index`` as values of ``kind``, one for each lane (lanes,), or two where they have 16 bits (lanes, 2).
+
+        u32, i32 and f32 fill a register; f16, bf16, i16 and u16 halve it, the lower half first. bf16 are of ml_dtypes.
+        SimulatorError for any other kind.
+        """
         return self._row(index, kind)
 
     def a(self, index: int, kind: str = "u32") -> NDArray[Any]:
@@ -101,11 +111,10 @@ class Stop:
         return "\n".join(lines)
 
     def _row(self, row: int, kind: str) -> NDArray[Any]:
-        types: Mapping[str, Any] = {"u32": np.uint32, "i32": np.int32, "f32": np.float32}
-        if kind not in types:
-            raise SimulatorError(f"a register seen as {kind!r}; allowed: {', '.join(types)}")
-        found: NDArray[Any] = self.state.v[row].copy().view(types[kind])
-        return found
+        if kind not in _KINDS:
+            raise SimulatorError(f"a register seen as {kind!r}; allowed: {', '.join(_KINDS)}")
+        found: NDArray[Any] = self.state.v[row].copy().view(_KINDS[kind])
+        return found if found.itemsize == 4 else found.reshape(-1, 2)
 
 
 @dataclass(frozen=True)

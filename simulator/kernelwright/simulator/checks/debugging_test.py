@@ -87,9 +87,21 @@ def test_the_registers_at_a_fault_can_be_dumped() -> None:
     assert f"pc {STORE_PC:#x}: global_store_dword" in dump and caught.value.reason in dump
 
 
+def test_halves_of_registers_are_seen_as_two_values_of_a_lane() -> None:
+    def stop(here: Stop) -> None:
+        here.state.v[9] = np.uint32(0x3F80_4000)  # 1.0 and 2.0 in bf16
+        assert here.v(9, "bf16").astype(float).tolist() == [[2.0, 1.0]] * len(here.v(9))
+        here.state.v[9] = np.uint32(0xC000_3C00)  # -2.0 and 1.0 in fp16
+        assert here.v(9, "f16").tolist() == [[1.0, -2.0]] * len(here.v(9))
+        assert here.v(9, "i16")[0].tolist() == [0x3C00, 0xC000 - 0x10000]
+        assert here.v(9, "u16")[0].tolist() == [0x3C00, 0xC000]
+
+    go(Debug(breakpoints={0: stop}))
+
+
 def test_unknown_views_are_refused() -> None:
     def stop(here: Stop) -> None:
-        with pytest.raises(SimulatorError, match="allowed: u32, i32, f32"):
-            here.v(0, "bf16")
+        with pytest.raises(SimulatorError, match="seen as 'f8'; allowed: u32, i32, f32, u16, i16, f16, bf16"):
+            here.v(0, "f8")
 
     go(Debug(breakpoints={0: stop}))

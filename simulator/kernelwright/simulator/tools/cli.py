@@ -15,6 +15,7 @@ from kernelwright.simulator.code.target import TARGETS
 from kernelwright.simulator.errors import SimulatorError
 from kernelwright.simulator.tools import table
 from kernelwright.simulator.tools.coverage import UNDECODED, Gap, gaps, instructions_of
+from kernelwright.simulator.tools.disassembly import fields, listing
 from kernelwright.simulator.tools.run_program import add_run
 
 OK, FOUND, WRONG = 0, 1, 2
@@ -53,9 +54,12 @@ def parser() -> argparse.ArgumentParser:
     instructions.add_argument("--arch", choices=list(TARGETS), help="list the instructions of one architecture by name")
     instructions.add_argument("--json", action="store_true", help="print JSON")
     instructions.set_defaults(run=_instructions)
-    disassemble = commands.add_parser("disassemble", help="print instructions with their pc, as in faults and traces")
+    disassemble = commands.add_parser(
+        "disassemble", help="print instructions in LLVM's syntax with their pc; clang assembles them to the same bytes"
+    )
     disassemble.add_argument("file", type=Path, metavar="LIBRARY", help="a kernel library or a code object")
     disassemble.add_argument("--kernel", default="", metavar="TEXT", help="only functions whose name contains TEXT")
+    disassemble.add_argument("--fields", action="store_true", help="with operands by name, as in faults and traces")
     disassemble.set_defaults(run=_disassemble)
     add_run(commands)
     return made
@@ -121,13 +125,7 @@ def _disassemble(given: Any) -> int:
             f"{given.file}: no function has a name with {given.kernel!r} in it; there are: {', '.join(names) or 'none'}"
         )
     for code in objects:
-        functions = {symbol.address - code.text_start: symbol.name for symbol in code.symbols if symbol.function}
-        shown = False
-        for instruction in instructions_of(code):
-            if instruction.pc in functions:
-                shown = given.kernel in functions[instruction.pc]
-                if shown:
-                    print(f"{functions[instruction.pc]}: ({code.target.name})")
-            if shown:
-                print(f"{instruction.pc:8x}  {instruction}")
+        shown = {symbol.name for symbol in code.symbols if symbol.function and given.kernel in symbol.name}
+        if shown:
+            print("\n".join(fields(code, shown) if given.fields else listing(code, shown)))
     return OK

@@ -82,6 +82,14 @@ def test_a_function_that_is_not_there_is_wrong_use(library: Path, capsys: pytest
 def test_the_disassembly_shows_pc_and_instruction(library: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["disassemble", str(library), "--kernel", "sum"]) == 0
     lines = capsys.readouterr().out.splitlines()
+    assert lines[:2] == ["// gfx1201", "other_sum:"]
+    assert lines[2].split() == ["s_mov_b32", "s5,", "7", "//", "0x0000"]
+    assert len(lines) == 5
+
+
+def test_the_disassembly_shows_operands_by_name(library: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["disassemble", str(library), "--kernel", "sum", "--fields"]) == 0
+    lines = capsys.readouterr().out.splitlines()
     assert lines[0] == "other_sum: (gfx1201)"
-    assert lines[1] == "       0  s_mov_b32 sdst=s5, ssrc0=7"
+    assert lines[1] == "     0x0  s_mov_b32 sdst=s5, ssrc0=7"
     assert len(lines) == 4

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import os
 import sys
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
@@ -98,7 +99,8 @@ def _bench(options: dict[str, Any]) -> set[str]:
         manifest = _built(config, device, options).manifest
     kernels = _matching([kernel for kernel in manifest.kernels if chosen(kernel)], options, operation.name)
     date = datetime.datetime.now(datetime.timezone.utc).date().isoformat()  # noqa: UP017 - as in Python 3.9
-    table = Table(operation, load(manifest.arch), device.name, date, _tags(options["tags"]))
+    units = len(os.sched_getaffinity(0)) if device.kind == "cpu" else 0
+    table = Table(operation, load(manifest.arch), device.name, date, _tags(options["tags"]), units)
     path: Path = options["output"]
     done = measured_before(path, records, device.name) if options["resume"] and path.exists() else set()
     child = Child(manifest.path, device.name, operation.name, settings, options["kernel_timeout"])

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import cache
 
 from kernelwright.tile_engine.operation import ProblemSets, Record
 from kernelwright.tile_engine.problems.convolution_edges import DIRECTIONS, conv_edges
@@ -78,6 +79,22 @@ def conv_families() -> dict[tuple[int, ...], str]:
     problems = [one for part in PARTS for dims in (2, 3) for one in conv_problems(part, dims)]
     fixed = {"di": 1, "z": 1}
     return {layer_of({**fixed, **_record(one, "forward", "fp32")}): one.family for one in reversed(problems)}
+
+
+@cache
+def conv_origins() -> Mapping[tuple[int, ...], tuple[str, str]]:
+    """The first network that has a layer, and the layer as a few words, by :func:`layer_of`."""
+    posed = [one for part in PARTS for dims in (2, 3) for one in conv_problems(part, dims)]
+    fixed = {"di": 1, "z": 1}
+    return {
+        layer_of({**fixed, **_record(one, "forward", "fp32")}): (one.network, _described(one.layer))
+        for one in reversed(posed)
+    }
+
+
+def _described(layer: Layer) -> str:
+    groups = f", {layer.groups} groups" if layer.groups > 1 else ""
+    return f"{layer.c} to {layer.k} channels, filter {layer.filter}, stride {layer.stride}{groups}"
 
 
 def _records(named: str) -> list[Record]:

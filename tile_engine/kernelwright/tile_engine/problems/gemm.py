@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
+from functools import cache
 
 from kernelwright.tile_engine.operation import ProblemSets, Record
 from kernelwright.tile_engine.problems.linear_layers import linear_layers
@@ -59,6 +60,16 @@ def layer_problems(part: str) -> tuple[LayerProblem, ...]:
         problems = [problem for problem in problems if (problem.n, problem.k) not in tuned]
     found = {(p.m, p.n, p.k, p.epilogue): p for p in reversed(problems)}
     return tuple(reversed(found.values()))
+
+
+@cache
+def weights() -> Mapping[tuple[int, int], tuple[str, str]]:
+    """Extents (n, k) of the linear layers of all models: the first model that has such a layer, and the layer."""
+    found: dict[tuple[int, int], tuple[str, str]] = {}
+    for model in models():
+        for layer in linear_layers(model):
+            found.setdefault((layer.n, layer.k), (model.name, layer.name))
+    return found
 
 
 def tall_problems() -> tuple[LayerProblem, ...]:

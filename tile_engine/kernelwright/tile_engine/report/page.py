@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from importlib import resources
 from pathlib import Path
@@ -13,7 +13,7 @@ import jinja2
 
 from kernelwright.arch import Arch
 from kernelwright.tile_engine.measuring.isolation import CRASHED, TIMED_OUT
-from kernelwright.tile_engine.measuring.measure import FAILED, WRONG
+from kernelwright.tile_engine.measuring.measure import FAILED, REFUSED, WRONG
 from kernelwright.tile_engine.report import charts
 from kernelwright.tile_engine.results.analysis import (
     Cells,
@@ -37,6 +37,7 @@ _LABELS = {
     "cover": "Share of the fastest kernel's speed that few kernels reach",
     "heat_map": "Share of the fastest kernel's speed, kernels over problems",
 }
+_ORIGIN = ("model", "layer")
 _FAILURES = (WRONG, FAILED, TIMED_OUT, CRASHED)
 
 
@@ -61,7 +62,8 @@ def page(
         require_same_problems(earlier.rows, table.rows, columns)
     before = timed(earlier.rows) if earlier else []
     steps = _cover(times, cost)
-    held = {column: {row[column] for row in table.rows} for column in columns}
+    named = [column for column in _ORIGIN if any(row.get(column) for row in table.rows)]
+    held = {column: {row.get(column, "") for row in table.rows} for column in (*columns, *named)}
     found: dict[str, Any] = {
         "name": table.name,
         "arch": table.rows[0]["arch"],
@@ -77,6 +79,8 @@ def page(
         "selection": selection_efficiency(times),
         "cover": steps,
         "instructions": fewest_instructions(table.rows),
+        "refused": _refusals(table.rows),
+        "unserved": sorted(_problems(table.rows) - _problems(row for row in table.rows if row["status"] != REFUSED)),
         "failures": [row for row in table.rows if row["status"] in _FAILURES],
         "earlier": earlier.name if earlier else "",
         "broken": broken(before, table.rows),
@@ -91,6 +95,22 @@ def page(
     template = resources.files(__package__).joinpath("templates/page.html.jinja").read_text("utf-8")
     environment = jinja2.Environment(autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True)
     return environment.from_string(template).render(found)
+
+
+def _problems(rows: Iterable[Cells]) -> set[int]:
+    return {int(row["problem_idx"]) for row in rows}
+
+
+def _refusals(rows: Sequence[Cells]) -> list[tuple[str, int, int, int]]:
+    """Each reason with the numbers of its pairs, kernels and problems, the most frequent first."""
+    found: dict[str, list[Cells]] = {}
+    for row in rows:
+        if row["status"] == REFUSED:
+            found.setdefault(row["reason"], []).append(row)
+    counted = [
+        (why, len(own), len({row["identity"] for row in own}), len(_problems(own))) for why, own in found.items()
+    ]
+    return sorted(counted, key=lambda one: (-one[1], one[0]))
 
 
 def _cover(times: Sequence[Timed], cost: Cost | None) -> list[Step]:
@@ -127,6 +147,7 @@ def write_pngs(table: Input, arch: Arch | None, folder: Path, cost: Cost | None 
 
 
 def _roof(table: Input, arch: Arch | None) -> tuple[float, float] | None:
-    """Peak operations and bytes per second; None where problems differ in dtype, or the arch states no peak."""
+    """Peak operations and bytes per second; None where rows differ in dtype or units, or the arch states no peak."""
     dtypes = {row.get("dtype", "") for row in table.rows if row["latency_ms"]}
-    return peak_rates(arch, dtypes.pop()) if arch and len(dtypes) == 1 else None
+    units = {int(row.get("units") or 0) for row in table.rows if row["latency_ms"]}
+    return peak_rates(arch, dtypes.pop(), units.pop()) if arch and len(dtypes) == len(units) == 1 else None

@@ -29,6 +29,22 @@ ROWS = [
 ]  # fmt: skip
 
 
+def test_refused_pairs_are_folded_by_reason() -> None:
+    refused = [
+        row("x", 2, None, status="refused", reason="layout is rrr"),
+        row("y", 2, None, status="refused", reason="layout is rrr"),
+    ]
+    text = page(Input("t.csv", [*ROWS, *refused]), COLUMNS, None)
+    assert "3 pairs of kernel and problem, for 2 reasons; 1 problem that no kernel serves" in text
+    assert "Not served: 2." in text and text.count("layout is rrr") == 1 and "<details>" in text
+
+
+def test_models_and_layers_stand_beside_the_extents() -> None:
+    named = [{**one, "model": f"M{one['problem_idx']}", "layer": "output"} for one in ROWS]
+    text = page(Input("t.csv", named), COLUMNS, None)
+    assert '<th scope="col">model</th>' in text and "<td>M1</td>" in text
+
+
 class Balanced(html.parser.HTMLParser):
     """Fails on a tag that is closed in another order than it was opened, and collects what a page refers to."""
 

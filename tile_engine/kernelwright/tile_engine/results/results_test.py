@@ -14,6 +14,8 @@ from kernelwright.tile_engine.results.analysis import timed
 from kernelwright.tile_engine.results.csv_file import CsvFile, read_columns, read_rows, write_best
 from kernelwright.tile_engine.results.junit import write_junit
 from kernelwright.tile_engine.results.records import record_of, with_rates
+from kernelwright.tile_engine.problems.linear_layers import linear_layers
+from kernelwright.tile_engine.problems.models import models
 from kernelwright.tile_engine.results.row import Row, Table
 
 GEMM = measurable("gemm")
@@ -39,6 +41,31 @@ def test_a_timed_row_has_rates_and_its_share_of_the_roofline() -> None:
     assert float(made["bandwidth_gb_s"]) == pytest.approx(3 * 2 * 4096**2 / 1e-3 / 1e9, rel=1e-4)
     peak = 4096 * 132 * 1.83e9
     assert float(made["roofline"]) == pytest.approx(2 * 4096**3 / peak / 1e-3, rel=1e-3)
+
+
+def test_a_row_of_a_processor_has_the_roof_of_the_cores_of_its_process() -> None:
+    record = GEMM.read({"m": 4096, "n": 4096, "k": 4096, "dtype": "fp32"})
+    made = Table(GEMM, load("x86_64_v3"), "cpu", "2026-11-22", units=2).row(
+        "name", 7, record, report(latency_ms=[1000.0, 900.0, 1200.0]), selected=True
+    )
+    assert made["units"] == 2 and row(latency_ms=[1.0, 0.9, 1.2])["units"] == 132
+    assert float(made["roofline"]) == pytest.approx(2 * 4096**3 / (32 * 2 * 3.5e9), rel=1e-3)
+
+
+def test_a_row_names_the_model_and_the_layer() -> None:
+    model = next(one for one in models() if one.name == "Llama 3 8B")
+    layer = next(iter(linear_layers(model)))
+    made = TABLE.row("name", 0, GEMM.read({"m": 3, "n": layer.n, "k": layer.k}), report(), selected=False)
+    assert made["model"] and made["layer"]
+    first = next(
+        (one.name, part.name)
+        for one in models()
+        for part in linear_layers(one)
+        if (part.n, part.k) == (layer.n, layer.k)
+    )
+    assert (made["model"], made["layer"]) == first
+    other = TABLE.row("name", 0, GEMM.read({"m": 3, "n": 5, "k": 7}), report(), selected=False)
+    assert (other["model"], other["layer"]) == ("", "")
 
 
 def test_a_row_without_a_time_says_why_and_counts_instructions() -> None:

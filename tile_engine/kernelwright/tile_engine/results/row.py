@@ -28,6 +28,9 @@ MEASURED = (
         "clocks",
         "date",
         "tags",
+        "model",
+        "layer",
+        "units",
     ),
 )
 
@@ -39,6 +42,7 @@ class Table:
     :ivar device: as the dispatcher calls it, such as ``cpu``.
     :ivar date: ISO date of the run.
     :ivar tags: ``key=value`` pairs of the user's, separated by semicolons.
+    :ivar units: compute units that launches may use; 0 for those of the architecture. Of a CPU the process's cores.
     """
 
     operation: Measurable
@@ -46,6 +50,7 @@ class Table:
     device: str
     date: str
     tags: str = ""
+    units: int = 0
 
     @property
     def columns(self) -> Sequence[str]:
@@ -65,6 +70,8 @@ class Table:
         row |= {"kernel": name, "problem_idx": index, **record}
         row |= {"identity": report["kernel"], "arch": self.arch.name, "device": self.device, "date": self.date}
         row |= {"status": report["status"], "reason": " ".join(report["reason"].split()), "tags": self.tags}
+        row["model"], row["layer"] = self.operation.origin(record)
+        row["units"] = self.units or self.arch.compute_units or ""
         row |= {key: "1" for key, holds in (("selected", selected), ("auxiliary", auxiliary)) if holds}
         row |= {key: report[key] for key in ("error", "non_zero", "choices", "clocks") if report.get(key) is not None}
         row |= {"rank": rank or "", "stages": ";".join(report.get("stages", ()))}
@@ -90,17 +97,18 @@ class Table:
         return rates
 
     def _floor_s(self, record: Record, flops: int, moved: int) -> float | None:
-        """Seconds below which no kernel can be on this arch; None where the arch states no number of compute units.
-
-        A CPU states none: how many cores a process may use is the machine's.
-        """
-        peak = peak_rates(self.arch, record.get("dtype", ""))
+        """Seconds below which no kernel can be on this arch; None without a rate of the element type."""
+        peak = peak_rates(self.arch, record.get("dtype", ""), self.units)
         return max(flops / peak[0], moved / peak[1]) if peak else None
 
 
-def peak_rates(arch: Arch, dtype: str) -> tuple[float, float] | None:
-    """Operations on ``dtype`` and bytes of memory per second; None where the arch states no such rate."""
+def peak_rates(arch: Arch, dtype: str, units: int = 0) -> tuple[float, float] | None:
+    """Operations on ``dtype`` and bytes of memory per second; None where the arch states no such rate.
+
+    A CPU's file states no number of ``units``: how many cores a process may use is the machine's.
+    """
     per_clock = arch.flops_per_clock_per_cu.get(dtype)
-    if not per_clock or not arch.compute_units:
+    units = units or arch.compute_units
+    if not per_clock or not units:
         return None
-    return per_clock * arch.compute_units * arch.clock_ghz * 1e9, arch.memory_gbytes_per_s * 1e9
+    return per_clock * units * arch.clock_ghz * 1e9, arch.memory_gbytes_per_s * 1e9

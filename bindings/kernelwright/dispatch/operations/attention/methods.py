@@ -17,7 +17,7 @@ from kernelwright.dispatch.operations.attention.arguments import (
 )
 from kernelwright.dispatch.operations.attention.calls import AttentionCalls
 from kernelwright.dispatch.operations.attention.from_arrays import AppendOptions, AttentionOptions
-from kernelwright.problems.literals import AttentionLayout, Mask
+from kernelwright.problems.literals import AttentionLayout, AttentionMask, QScale
 
 
 class AttentionMethods(Methods):
@@ -37,7 +37,7 @@ class AttentionMethods(Methods):
         out: Any = None,
         *,
         lse: Any = False,
-        mask: Mask = "none",
+        mask: AttentionMask = "none",
         window: Window = None,
         scale: float | None = None,
         bias: Any = None,
@@ -55,7 +55,7 @@ class AttentionMethods(Methods):
         seqlens_k: Any = None,
         min_seqlen_q: int = 0,
         descale: tuple[Any, Any, Any] | None = None,
-        qscale: str = "per_tensor",
+        qscale: QScale = "per_tensor",
         scale_blocks: tuple[int, int] = (0, 0),
         scale_o: Any = None,
         dtype: str = "",
@@ -127,7 +127,7 @@ class AttentionMethods(Methods):
         dk: Any = None,
         dv: Any = None,
         dbias: Any = False,
-        mask: Mask = "none",
+        mask: AttentionMask = "none",
         window: Window = None,
         scale: float | None = None,
         bias: Any = None,
@@ -188,7 +188,7 @@ class AttentionMethods(Methods):
         soft_cap: float = 0.0,
         sinks: Any = None,
         descale: tuple[Any, Any, Any] | None = None,
-        qscale: str = "per_tensor",
+        qscale: QScale = "per_tensor",
         scale_o: Any = None,
         dtype: str = "",
         num_splits: int = 0,
@@ -245,14 +245,14 @@ class AttentionMethods(Methods):
         last_page_lengths: Any = None,
         max_seqlen_k: int | None = None,
         lse: Any = False,
-        mask: Mask = "bottom_right",
+        mask: AttentionMask = "bottom_right",
         window: Window = None,
         scale: float | None = None,
         alibi_slopes: Any = None,
         soft_cap: float = 0.0,
         sinks: Any = None,
         descale: tuple[Any, Any, Any] | None = None,
-        qscale: str = "per_tensor",
+        qscale: QScale = "per_tensor",
         scale_o: Any = None,
         dtype: str = "",
         layout: AttentionLayout = "bshd",

@@ -24,6 +24,7 @@ from kernelwright.tile_engine.operations.attention.records import record_of
 from kernelwright.tile_engine.operations.attention.requests import MOST_REQUESTS, problem_of, requests_of
 from kernelwright.tile_engine.operations.attention.words import WORDS
 from kernelwright.tile_engine.problems.attention import ATTENTION_SETS
+from kernelwright.tile_engine.problems.attention_models import attention_origins
 
 DIRECTIONS = ("forward", "backward", "append")
 _NEEDED = ("seqlen_q", "nhead_q", "hdim_q")
@@ -106,6 +107,11 @@ class Attention(Measurable):
         """See :func:`kernelwright.tile_engine.operations.attention.records.record_of`."""
         record = record_of(problem)
         return None if record is None else self.read(record)
+
+    def origin(self, record: Record) -> tuple[str, str]:
+        """By heads and their sizes, whatever the lengths."""
+        heads = tuple(record[name] for name in ("nhead_q", "nhead_k", "hdim_q", "hdim_v"))
+        return attention_origins().get(heads, ("", ""))
 
     def with_value(self, problem: Any, value: int) -> Any:
         """Splits of the keys of a forward problem."""

@@ -13,7 +13,7 @@ from kernelwright.dispatch import ConvPlan, ConvProblem, OperationPlan, ProblemE
 from kernelwright.tile_engine.learning.convolution import ConvolutionLearning
 from kernelwright.tile_engine.operation import Measurable, Operands, Record
 from kernelwright.tile_engine.operations.convolution.words import WORDS
-from kernelwright.tile_engine.problems.convolution import CONV_SETS
+from kernelwright.tile_engine.problems.convolution import CONV_SETS, conv_origins, layer_of
 
 _ALONG = tuple(f"{word}_{axis}" for word in ("stride", "pad", "dilation") for axis in "dhw")
 _DEFAULTS: dict[str, Any] = {
@@ -81,6 +81,10 @@ class Convolution(Measurable):
         given = {"direction": problem.direction, **counts, **sizes, **points, **along, "dtype": problem.dtype}
         record = self.read(given)
         return record if self.problem(record) == problem else None
+
+    def origin(self, record: Record) -> tuple[str, str]:
+        """By the layer, whatever the images and the direction."""
+        return conv_origins().get(layer_of(record), ("", ""))
 
     def with_value(self, problem: Any, value: int) -> Any:
         """Slices of backward weight."""

@@ -13,7 +13,7 @@ from kernelwright.dispatch import GemmProblem, OperationPlan, Plan, ProblemError
 from kernelwright.tile_engine.learning.gemm import GemmLearning
 from kernelwright.tile_engine.operation import Measurable, Operands, Record
 from kernelwright.tile_engine.operations.gemm.words import WORDS
-from kernelwright.tile_engine.problems.gemm import GEMM_SETS
+from kernelwright.tile_engine.problems.gemm import GEMM_SETS, weights
 
 _DEFAULTS: dict[str, Any] = {"batch": 1, "layout": "rcr", "dtype": "fp16", "dtype_c": ""}
 # Half a unit in the last place, relative to 1; integers are exact.
@@ -62,6 +62,10 @@ class Gemm(Measurable):
             return None
         given = {name: getattr(problem, name) for name in ("m", "n", "k", "batch", "layout", "dtype", "dtype_c")}
         return self.read(given) if self.problem(given) == problem else None
+
+    def origin(self, record: Record) -> tuple[str, str]:
+        """By N and K, whatever the rows."""
+        return weights().get((record["n"], record["k"]), ("", ""))
 
     def with_value(self, problem: Any, value: int) -> Any:
         """Slices of k."""

@@ -1,0 +1,65 @@
+"""A type checker refuses misspelt words of calls before a program runs."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from e2e.launcher import ROOT
+
+ROOMS = ("arch", "bindings", "codegen", "jit")
+PROGRAM = """from typing import Any
+
+from kernelwright.dispatch import Dispatcher, GemmProblem
+
+
+def program(dispatcher: Dispatcher, a: Any, b: Any, problem: GemmProblem) -> None:
+    {}
+"""
+
+
+def checked(line: str, folder: Path) -> str:
+    """What mypy says of a program with this line."""
+    (folder / "program.py").write_text(PROGRAM.format(line))
+    command = [sys.executable, "-m", "mypy", "--follow-imports=silent", "--cache-dir", str(ROOT / ".mypy_cache/types")]
+    paths = ":".join(str(ROOT / room) for room in ROOMS)
+    done = subprocess.run(
+        [*command, "--config-file=", "--namespace-packages", "--explicit-package-bases", "program.py"],
+        cwd=folder,
+        env={"MYPYPATH": paths, "PATH": "/usr/bin:/bin"},
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode in (0, 1), done.stderr + done.stdout
+    return done.stdout
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        'dispatcher.gemm(a, b, activation="gelu", d_op="multiply")',
+        'dispatcher.conv_forward(a, b, activation="relu")',
+        'dispatcher.attention(a, b, b, mask="bottom_right", layout="bhsd")',
+    ],
+)
+def test_words_of_the_lists_are_taken(line: str, tmp_path: Path) -> None:
+    assert "Success" in checked(line, tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("line", "word"),
+    [
+        ('dispatcher.gemm(a, b, activation="gelo")', "activation"),
+        ('dispatcher.gemm(a, b, d_op="plus")', "d_op"),
+        ('dispatcher.conv_forward(a, b, activation="gelo")', "activation"),
+        ('dispatcher.attention(a, b, b, mask="causal")', "mask"),
+        ('dispatcher.attention(a, b, b, layout="sbhd")', "layout"),
+        ('dispatcher.attention_backward(a, b, b, a, a, a, mask="causal")', "mask"),
+    ],
+)
+def test_other_words_are_refused(line: str, word: str, tmp_path: Path) -> None:
+    said = checked(line, tmp_path)
+    assert f'Argument "{word}"' in said and "Literal[" in said, said
