@@ -28,7 +28,7 @@ from kernelwright.dispatch.core.errors import DeviceError, DigestMismatchError, 
 from kernelwright.dispatch.loading import installed
 from kernelwright.dispatch.loading.library import KernelLibrary
 from kernelwright.dispatch.tools.store_check import Found, check_distributions, check_folders
-from kernelwright.files.strict_json import read_json
+from kernelwright.files.strict_json import parse_json, read_json
 
 # Requirements of our own distributions, and array libraries whose arrays they take.
 _PACKAGES = (
@@ -178,7 +178,7 @@ def _torch_roads() -> dict[str, str] | str | None:
     command = [sys.executable, "-c", _ROADS]
     try:
         done = subprocess.run(command, capture_output=True, text=True, timeout=_ROADS_S, errors="replace")
-        roads: dict[str, str] = json.loads(done.stdout)
+        roads: dict[str, str] = parse_json(done.stdout)
     except (OSError, subprocess.TimeoutExpired) as error:
         return f"kernelwright.torch was not asked: {error}"
     except ValueError:
