@@ -24,12 +24,17 @@ def gemm(
     if type(alpha) is not float:  # True and 1 would be found where 1.0 was
         return None
     option = d_op, activation, alpha, out_dtype
-    result = launch_all(_KINDS, option, (a, b, *ds)) if ds else launch(_KINDS, option, a, b)
-    if result is None or not records():
-        return result
-    if a.requires_grad or b.requires_grad or any(d.requires_grad for d in ds):
+    if not ds:
+        result = launch(_KINDS, option, a, b)
+        if result is None or not (records() and (a.requires_grad or b.requires_grad)):
+            return result
+        if activation is None and a.dim() == b.dim() == 2:  # most often
+            return _Product.apply((result,), a, b, alpha)
         return _recorded(result, a, b, ds, d_op, activation, alpha)
-    return result
+    result = launch_all(_KINDS, option, (a, b, *ds))
+    if result is None or not records() or not any(one.requires_grad for one in (a, b, *ds)):
+        return result
+    return _recorded(result, a, b, ds, d_op, activation, alpha)
 
 
 def _recorded(
@@ -49,6 +54,35 @@ def _recorded(
 def _lies_beside(d: torch.Tensor, shape: Sequence[int]) -> bool:
     """Whether the operator takes a D tensor as it is: whole rows, or one for all."""
     return bool(d.shape == shape) or (d.dim() == 1 and d.shape[0] == shape[1])
+
+
+class _Product(torch.autograd.function._SingleLevelFunction):  # type: ignore[misc]
+    """Records a product of two matrices that has been computed. No transform is active."""
+
+    @staticmethod
+    def forward(ctx: Any, computed: Any, a: Any, b: Any, alpha: float) -> torch.Tensor:
+        """The result, which is the only element of ``computed``: no input, which autograd would make a view of."""
+        if not a.requires_grad:
+            ctx.save_for_backward(a, None)
+            ctx.known = b.shape, b.stride(), alpha
+        elif not b.requires_grad:
+            ctx.save_for_backward(None, b)
+            ctx.known = a.shape, a.stride(), alpha
+        else:
+            ctx.save_for_backward(a, b)
+            ctx.known = None, None, alpha
+        result: torch.Tensor = computed[0]
+        return result
+
+    @staticmethod
+    def backward(ctx: Any, grad: torch.Tensor) -> tuple[Any, ...]:
+        """See :func:`gemm_gradient.backward`."""
+        a, b = ctx.saved_tensors
+        *other, alpha = ctx.known
+        lie = [other if one is None else (one.shape, one.stride()) for one in (a, b)]
+        known = *lie[0], *lie[1], [], alpha
+        of_a, of_b, _ = gemm_gradient.backward(_addends((a, b), known, (*ctx.needs_input_grad[1:3], [])), grad)
+        return None, of_a, of_b, None
 
 
 class _Gemm(torch.autograd.function._SingleLevelFunction):  # type: ignore[misc]
@@ -74,7 +108,7 @@ class _Gemm(torch.autograd.function._SingleLevelFunction):  # type: ignore[misc]
         needed = ctx.needs_input_grad
         wanted = *needed[1:3], needed[6:]
         if ctx.plain:
-            of_a, of_b, of_ds = gemm_gradient.backward(_summed(ctx, wanted), grad)
+            of_a, of_b, of_ds = gemm_gradient.backward(_addends(ctx.saved_tensors, ctx.known, wanted), grad)
             return None, of_a, of_b, None, None, None, *of_ds
         ctx.needs_input_grad = wanted
         try:
@@ -84,10 +118,10 @@ class _Gemm(torch.autograd.function._SingleLevelFunction):  # type: ignore[misc]
         return None, of_a, of_b, None, None, None, *of_ds
 
 
-def _summed(ctx: Any, needed: Any) -> Any:
+def _addends(saved: Any, known: Any, needed: Any) -> Any:
     """What :func:`gemm_gradient.save` keeps of a product with addends and no activation."""
-    a, b = ctx.saved_tensors
-    a_shape, a_strides, b_shape, b_strides, d_shapes, alpha = ctx.known
+    a, b = saved
+    a_shape, a_strides, b_shape, b_strides, d_shapes, alpha = known
     columns = tuple(outer == 1 != inner for *_, outer, inner in (a_strides, b_strides))
     return SimpleNamespace(
         saved_tensors=(a, b, None), needs_input_grad=needed, d_shapes=d_shapes, shapes=(a_shape, b_shape),
