@@ -25,7 +25,7 @@ from torch.nn import functional
 import kernelwright.torch as ours
 from kernelwright.dispatch import Dispatcher, KernelLibrary
 
-CALLS = 2000  # of each repeat
+CALLS = 500  # of each repeat
 _BACKWARD = ", with its backward pass"
 _WAYS = ("", ", gradients recorded", _BACKWARD)
 

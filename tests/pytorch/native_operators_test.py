@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import pytest
 import torch
@@ -15,19 +14,15 @@ from torch.nn import functional
 
 from kernelwright.dispatch import ArrayError, Dispatcher, KernelwrightError, NoKernelError, record
 from kernelwright.torch import (
-    conv1d,
     conv2d,
-    conv3d,
     gemm,
-    report,
     reset_report,
     scaled_dot_product_attention,
     use,
 )
-from kernelwright.torch.fallback.strictness import STRICTNESS
 from kernelwright.torch.road import ROAD
+from pytorch.native_cases import BASIC, CASES, COPIED, NOT_RECORDED, Case, attended, close, lenient, native
 
-Tensors = tuple[torch.Tensor, ...]
 LAST = torch.channels_last
 
 
@@ -37,121 +32,8 @@ def counts() -> Iterator[None]:
     yield
 
 
-@contextmanager
-def lenient() -> Iterator[None]:
-    """Where torch may compute what no kernel serves, in the middle of strict tests."""
-    with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(STRICTNESS, "on", False)
-        yield
-
-
-class Case(NamedTuple):
-    """An operator beside torch's, with operands of these shapes."""
-
-    operator: str
-    ours: Callable[..., Any]
-    torchs: Callable[..., Any]
-    shapes: tuple[tuple[int, ...], ...]
-
-    def operands(self, grad: bool = False, dtype: torch.dtype = torch.float32) -> Tensors:
-        made = [torch.randn(shape, dtype=dtype) for shape in self.shapes]
-        if self.operator == "conv":
-            dims = len(self.shapes[1])
-            made = [innermost(one) if one.dim() in (1, dims) else innermost(one[None])[0] for one in made]
-        return tuple(one.requires_grad_(grad) for one in made)
-
-
-def innermost(one: torch.Tensor) -> torch.Tensor:
-    return one.movedim(1, -1).contiguous().movedim(-1, 1) if one.dim() > 2 else one
-
-
-def attended(*given: Any, **options: Any) -> Any:
-    return functional.scaled_dot_product_attention(*given, **options)
-
-
-def masked(call: Any) -> Any:
-    return lambda q, k, v, mask: call(q, k, v, mask)
-
-
-CASES: dict[str, Case] = {
-    "gemm": Case("gemm", gemm, torch.matmul, ((5, 64), (64, 48))),
-    "gemm of a batch": Case("gemm", gemm, torch.matmul, ((3, 5, 64), (3, 64, 48))),
-    "gemm of rows": Case("gemm", gemm, torch.matmul, ((2, 3, 5, 64), (64, 48))),
-    "gemm of a row": Case("gemm", gemm, torch.matmul, ((64,), (64, 48))),
-    "gemm with a bias": Case(
-        "gemm", lambda a, b, d: gemm(a, b, ds=[d]), lambda a, b, d: a @ b + d, ((5, 64), (64, 48), (48,))
-    ),
-    "gemm with a residual and relu": Case(
-        "gemm", lambda a, b, d: gemm(a, b, ds=[d], activation="relu"), lambda a, b, d: torch.relu(a @ b + d),
-        ((5, 64), (64, 48), (5, 48)),
-    ),
-    "gemm with a factor": Case(
-        "gemm", lambda a, b, d: gemm(a, b, ds=[d], d_op="multiply", alpha=0.5), lambda a, b, d: 0.5 * (a @ b) * d,
-        ((5, 64), (64, 48), (5, 48)),
-    ),
-    "conv1d": Case("conv", conv1d, functional.conv1d, ((2, 8, 9), (6, 8, 3))),
-    "conv2d": Case(
-        "conv", lambda x, w: conv2d(x, w, stride=2, padding=(1, 0)),
-        lambda x, w: functional.conv2d(x, w, stride=2, padding=(1, 0)), ((2, 8, 9, 7), (6, 8, 3, 3)),
-    ),
-    "conv2d of one image": Case(
-        "conv", lambda x, w, b: conv2d(x, w, b, padding="same"),
-        lambda x, w, b: functional.conv2d(x, w, b, padding="same"), ((8, 9, 7), (6, 8, 3, 3), (6,)),
-    ),
-    "conv2d in groups": Case(
-        "conv", lambda x, w: conv2d(x, w, groups=2), lambda x, w: functional.conv2d(x, w, groups=2),
-        ((2, 8, 9, 7), (6, 4, 3, 3)),
-    ),
-    "conv2d with bias and relu": Case(
-        "conv", lambda x, w, b: conv2d(x, w, b, activation="relu"),
-        lambda x, w, b: torch.relu(functional.conv2d(x, w, b)), ((2, 8, 9, 7), (6, 8, 3, 3), (6,)),
-    ),
-    "conv2d with a residual": Case(
-        "conv", lambda x, w, r: conv2d(x, w, residual=r), lambda x, w, r: functional.conv2d(x, w) + r,
-        ((2, 8, 9, 7), (6, 8, 3, 3), (2, 6, 7, 5)),
-    ),
-    "conv2d with bias, residual and relu": Case(
-        "conv", lambda x, w, b, r: conv2d(x, w, b, residual=r, activation="relu"),
-        lambda x, w, b, r: torch.relu(functional.conv2d(x, w, b) + r),
-        ((2, 8, 9, 7), (6, 8, 3, 3), (6,), (2, 6, 7, 5)),
-    ),
-    "conv3d": Case("conv", conv3d, functional.conv3d, ((1, 4, 5, 6, 7), (3, 4, 2, 2, 2))),
-    "attention": Case("attention", scaled_dot_product_attention, attended, ((2, 3, 5, 32),) * 3),
-    "causal attention": Case(
-        "attention", lambda *qkv: scaled_dot_product_attention(*qkv, is_causal=True, scale=0.25),
-        lambda *qkv: attended(*qkv, is_causal=True, scale=0.25), ((2, 3, 5, 32),) * 3,
-    ),
-    "attention of shared heads": Case(
-        "attention", lambda *qkv: scaled_dot_product_attention(*qkv, enable_gqa=True),
-        lambda *qkv: attended(*qkv, enable_gqa=True), ((2, 4, 5, 32), (2, 2, 7, 32), (2, 2, 7, 32)),
-    ),
-    "attention with a mask": Case(
-        "attention", masked(scaled_dot_product_attention), masked(attended),
-        (*((2, 3, 5, 32),) * 3, (1, 1, 5, 5)),
-    ),
-}  # fmt: skip
-KEEPS_RESULT = re.compile("attention|relu")  # for the gradient, as torch does
-COPIED: dict[str, Case] = {
-    "gemm of broadcast batches": Case("gemm", gemm, torch.matmul, ((2, 1, 5, 64), (3, 64, 48))),
-    "attention with a boolean mask": Case(
-        "attention", lambda q, k, v: scaled_dot_product_attention(q, k, v, torch.ones(5, 5, dtype=torch.bool)),
-        attended, ((2, 3, 5, 32),) * 3,
-    ),
-    "contiguous images": Case("conv", lambda x, w: conv2d(x.contiguous(), w), functional.conv2d,
-                              ((2, 8, 9, 7), (6, 8, 3, 3))),
-}  # fmt: skip
-NOT_RECORDED = {"attention of one head": ((5, 32),) * 3, "attention of five dimensions": ((2, 1, 3, 5, 32),) * 3}
-BASIC = ("gemm", "conv2d", "attention")
 each = pytest.mark.parametrize("name", CASES)
 basic = pytest.mark.parametrize("name", BASIC)
-
-
-def native(operator: str) -> int:
-    return sum(one.native for one in report().operators if one.operator == operator)
-
-
-def close(found: torch.Tensor, wanted: torch.Tensor) -> None:
-    torch.testing.assert_close(found, wanted, rtol=1e-3, atol=1e-3)
 
 
 @each
@@ -184,82 +66,6 @@ def test_attention_of_other_dimensions_is_native_without_gradients(name: str) ->
             given = case.operands(grad)
             close(case.ours(*given), case.torchs(*given))
         assert native("attention") == expected
-
-
-@each
-def test_gradients(name: str) -> None:
-    case = CASES[name]
-    for at in (*range(len(case.shapes)), None):
-        given = case.operands()
-        for number, one in enumerate(given):
-            one.requires_grad_(at in (number, None))
-        case.ours(*given)  # is learned
-        before = native(case.operator)
-        result = case.ours(*given)
-        assert native(case.operator) == before + 1 and result.requires_grad
-        if not KEEPS_RESULT.search(name):
-            result.add_(1.0)  # no view of a function's input
-        factor = torch.randn(result.shape)
-        required = [one for one in given if one.requires_grad]
-        found = torch.autograd.grad(result, required, factor)
-        wanted = torch.autograd.grad(case.torchs(*given), required, factor)
-        for one, other in zip(found, wanted, strict=True):
-            close(one, other)
-
-
-@pytest.mark.parametrize("activation", ["relu", "gelu", "silu", "tanh"])
-@pytest.mark.parametrize("operator", ["gemm", "conv"])
-def test_gradients_with_activations(operator: str, activation: str) -> None:
-    torchs = getattr(functional, activation, torch.tanh)
-    if operator == "gemm":
-        case = Case(
-            "gemm", lambda a, b, d: gemm(a, b, ds=[d], activation=activation), lambda a, b, d: torchs(a @ b + d),
-            ((5, 64), (64, 48), (48,)),
-        )  # fmt: skip
-    else:
-        case = Case(
-            "conv", lambda x, w, b: conv2d(x, w, b, activation=activation),
-            lambda x, w, b: torchs(functional.conv2d(x, w, b)), ((2, 8, 9, 7), (6, 8, 3, 3), (6,)),
-        )  # fmt: skip
-    with lenient():
-        case.ours(*case.operands(grad=True))
-        given = case.operands(grad=True)
-        result = case.ours(*given)
-        factor = torch.randn(result.shape)
-        found = torch.autograd.grad(result, given, factor)
-    for one, other in zip(found, torch.autograd.grad(case.torchs(*given), given, factor), strict=True):
-        close(one, other)
-
-
-@pytest.mark.parametrize(
-    "name", ["gemm", "gemm with a residual and relu", "gemm of rows", "conv2d", "conv2d of one image"]
-)
-def test_second_derivatives(name: str) -> None:
-    case = CASES[name]
-    given = case.operands(grad=True)
-    case.ours(*given)
-
-    def penalty(run: Any) -> Any:
-        (first,) = torch.autograd.grad((run(*given) ** 2).sum(), given[0], create_graph=True)
-        return torch.autograd.grad((first**2).sum(), given[:2])
-
-    for one, other in zip(penalty(case.ours), penalty(case.torchs), strict=True):
-        torch.testing.assert_close(one, other, rtol=1e-3, atol=1e-3 * float(other.abs().max()))
-    assert native(case.operator) >= 1
-
-
-@basic
-def test_only_what_a_gradient_needs_is_saved(name: str) -> None:
-    case = CASES[name]
-    first, *rest = case.operands()
-    first.requires_grad_()
-    case.ours(first, *rest)
-    saved: list[torch.Tensor] = []
-    with torch.autograd.graph.saved_tensors_hooks(lambda one: saved.append(one) or one, lambda one: one):
-        case.ours(first, *rest)
-    assert native(case.operator) == 1
-    if case.operator != "attention":  # whose gradients need everything
-        assert [one.data_ptr() for one in saved] == [rest[0].data_ptr()]
 
 
 @basic

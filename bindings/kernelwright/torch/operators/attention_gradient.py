@@ -41,12 +41,19 @@ def backward(ctx: Any, grad: torch.Tensor, _: torch.Tensor) -> tuple[Any, ...]:
     """Gradients of Q, K, V, bias and sinks. NoKernelError where no kernel serves them."""
     a, out, lse = kept(ctx)
     needs = ATTENTION.arguments(ctx.needs_input_grad)
-    with_dbias = a.bias is not None and needs.bias
+    return of_operands(a, out, lse, grad, needs.bias, needs.sinks)
+
+
+def of_operands(
+    a: Any, out: torch.Tensor, lse: torch.Tensor, grad: torch.Tensor, needs_bias: bool, needs_sinks: bool
+) -> tuple[Any, ...]:
+    """Gradients of all arguments ``a`` of the operator from its results and that of O."""
+    with_dbias = a.bias is not None and needs_bias
     if grad.stride(-1) != 1:
         grad = grad.contiguous()
     dq, dk, dv, dbias = OPERATOR(*ATTENTION_BACKWARD.of(a, out=out, grad=grad, lse=lse, with_dbias=with_dbias))
     dsinks = None
-    if a.sinks is not None and needs.sinks:
+    if a.sinks is not None and needs_sinks:
         dsinks = of_sinks(a.sinks, lse, (grad.float() * out.float()).sum(-1))
     return ATTENTION.gradients(
         q=dq, k=dk, v=dv, bias=dbias.sum_to_size(a.bias.shape) if with_dbias else None, sinks=dsinks

@@ -11,7 +11,8 @@ The convolution is computed again where an activation needs Z: a fused kernel do
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import torch  # pants: no-infer-dep
@@ -21,6 +22,7 @@ from kernelwright.torch.fallback import convolutions
 from kernelwright.torch.operator import laid_out, register
 from kernelwright.torch.operators import convolution_batching, convolution_launch
 from kernelwright.torch.operators.convolution_launch import WINDOW_SCHEMA, Window, channels_last, empty
+from kernelwright.torch.operators.native import directions
 
 
 def save(ctx: Any, inputs: tuple[Any, ...], output: torch.Tensor) -> None:
@@ -71,17 +73,21 @@ def _argument(x: torch.Tensor, w: torch.Tensor, bias: Any, residual: Any, ctx: A
 
 
 def _forward(what: str, x: torch.Tensor, w: torch.Tensor, ctx: Any) -> torch.Tensor:
-    arguments = x, w, None, None, *ctx.window, "none", ctx.dispatcher
-    return _named(what, torch.ops.kernelwright.conv, *arguments)
+    with _named(what):
+        arguments = x, w, None, None, *ctx.window, "none", ctx.dispatcher
+        result: torch.Tensor = torch.ops.kernelwright.conv(*arguments)
+        return result
 
 
 def _launched(what: str, name: str, a: torch.Tensor, b: torch.Tensor, given: Sequence[Any], ctx: Any) -> torch.Tensor:
-    return _named(what, getattr(torch.ops.kernelwright, name), a, b, list(given), *ctx.window, ctx.dispatcher)
+    with _named(what):
+        return directions.convolved(name, a, b, given, ctx.window, ctx.dispatcher)
 
 
-def _named(what: str, operator: Any, *arguments: Any) -> torch.Tensor:
+@contextmanager
+def _named(what: str) -> Iterator[None]:
     try:
-        return operator(*arguments)
+        yield
     except NoKernelError as error:
         why = f"the gradient of kernelwright::conv needs another convolution, for {what}: {error.reason}"
         raise NoKernelError(why, *error.advice) from None

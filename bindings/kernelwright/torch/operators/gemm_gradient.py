@@ -17,6 +17,7 @@ from typing import Any
 import torch  # pants: no-infer-dep
 from kernelwright.dispatch import ArrayError, NoKernelError
 from kernelwright.torch import activations
+from kernelwright.torch.operators.native import products
 
 
 def save(ctx: Any, inputs: tuple[Any, ...], output: torch.Tensor) -> None:
@@ -87,7 +88,7 @@ def _in_layout(what: str, left: torch.Tensor, right: torch.Tensor, columns: bool
 
 def _gemm(what: str, left: torch.Tensor, right: torch.Tensor, dtype: torch.dtype, ctx: Any) -> torch.Tensor:
     try:
-        return torch.ops.kernelwright.gemm(left, right, [], "add", "none", ctx.alpha, dtype, ctx.dispatcher)
+        return products.product(left, right, ctx.alpha, dtype, ctx.dispatcher)
     except NoKernelError as error:
         why = f"the gradient of kernelwright::gemm needs another product, for {what}: {error.reason}"
         raise NoKernelError(why, *error.advice) from None

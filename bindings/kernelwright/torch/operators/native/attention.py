@@ -12,7 +12,7 @@ from kernelwright.torch.operators import attention_gradient
 from kernelwright.torch.operators.attention_inputs import bias, fold
 from kernelwright.torch.operators.native.taught import Lesson, Taught, records, same_memory
 from kernelwright.torch.road import launch, launch_all, launch_pair
-from kernelwright.torch.schemas import ATTENTION, keep
+from kernelwright.torch.schemas import ATTENTION
 
 _TAUGHT = Taught("attention", "scaled_dot_product_attention")
 _KINDS = _TAUGHT.kinds
@@ -62,23 +62,22 @@ class _Attention(torch.autograd.function._SingleLevelFunction):  # type: ignore[
         ctx: Any, computed: Any, q: Any, k: Any, v: Any, mask: Any, causal: bool, scale: Any, deterministic: bool
     ) -> torch.Tensor:
         """The first of the results, O and LSE: no inputs, which autograd would make a view of."""
-        rules = ("top_left", -1, 0) if causal else ("none", -1, -1)
-        call = ATTENTION.arguments((q, k, v, mask, None, None, None, *rules, scale, 0.0, 0.0, True, deterministic, ""))
-        keep(ctx, call, computed)
-        out: torch.Tensor = computed[0]
-        return out
+        out, lse = computed
+        ctx.save_for_backward(q, k, v, mask, out, lse)
+        ctx.rules = causal, scale, deterministic
+        result: torch.Tensor = out
+        return result
 
     @staticmethod
     def backward(ctx: Any, grad: torch.Tensor) -> tuple[Any, ...]:
-        """See :func:`attention_gradient.backward`."""
-        needed = ctx.needs_input_grad
-        ctx.needs_input_grad = ATTENTION.arguments((*needed[1:5], *[False] * 12))
-        try:
-            q, k, v, mask, *_ = attention_gradient.backward(ctx, grad, grad)
-        finally:
-            ctx.needs_input_grad = needed
-        wanted = zip((q, k, v, mask), needed[1:5], strict=True)
-        return None, *(one if needs else None for one, needs in wanted), None, None, None
+        """See :func:`attention_gradient.of_operands`."""
+        *operands, out, lse = ctx.saved_tensors
+        causal, scale, deterministic = ctx.rules
+        rules = ("top_left", -1, 0) if causal else ("none", -1, -1)
+        call = ATTENTION.arguments((*operands, None, None, None, *rules, scale, 0.0, 0.0, True, deterministic, ""))
+        needed = ctx.needs_input_grad[1:5]
+        found = attention_gradient.of_operands(call, out, lse, grad, needed[3], False)
+        return None, *(one if needs else None for one, needs in zip(found, needed, strict=False)), None, None, None
 
 
 def learn(

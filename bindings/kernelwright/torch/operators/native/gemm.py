@@ -3,24 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from types import SimpleNamespace
 from typing import Any
 
 import torch  # pants: no-infer-dep
-from kernelwright.problems.gemm.structs import GemmArgs
-from kernelwright.torch import dispatchers
 from kernelwright.torch.operators import gemm_gradient, gemm_shapes
-from kernelwright.torch.operators.native.taught import Lesson, Taught, records, same_memory
+from kernelwright.torch.operators.native import products
+from kernelwright.torch.operators.native.taught import Lesson, Taught, records
 from kernelwright.torch.road import launch, launch_all
 
 _TAUGHT = Taught("gemm", "gemm")
 _KINDS = _TAUGHT.kinds
-_D_BYTES = 8  # between addresses of D tensors
-
-
-def places(ds: int) -> tuple[list[int], list[int]]:
-    """Where the addresses of A, B and so many D tensors stand in the argument struct, and that of the result."""
-    first = GemmArgs.multi_d.offset
-    return [GemmArgs.a.offset, GemmArgs.b.offset, *(first + _D_BYTES * at for at in range(ds))], [GemmArgs.d.offset]
 
 
 def gemm(
@@ -31,12 +24,17 @@ def gemm(
     if type(alpha) is not float:  # True and 1 would be found where 1.0 was
         return None
     option = d_op, activation, alpha, out_dtype
-    result = launch_all(_KINDS, option, (a, b, *ds)) if ds else launch(_KINDS, option, a, b)
-    if result is None or not records():
-        return result
-    if a.requires_grad or b.requires_grad or any(d.requires_grad for d in ds):
+    if not ds:
+        result = launch(_KINDS, option, a, b)
+        if result is None or not (records() and (a.requires_grad or b.requires_grad)):
+            return result
+        if activation is None and a.dim() == b.dim() == 2:  # most often
+            return _Product.apply((result,), a, b, alpha)
         return _recorded(result, a, b, ds, d_op, activation, alpha)
-    return result
+    result = launch_all(_KINDS, option, (a, b, *ds))
+    if result is None or not records() or not any(one.requires_grad for one in (a, b, *ds)):
+        return result
+    return _recorded(result, a, b, ds, d_op, activation, alpha)
 
 
 def _recorded(
@@ -58,6 +56,35 @@ def _lies_beside(d: torch.Tensor, shape: Sequence[int]) -> bool:
     return bool(d.shape == shape) or (d.dim() == 1 and d.shape[0] == shape[1])
 
 
+class _Product(torch.autograd.function._SingleLevelFunction):  # type: ignore[misc]
+    """Records a product of two matrices that has been computed. No transform is active."""
+
+    @staticmethod
+    def forward(ctx: Any, computed: Any, a: Any, b: Any, alpha: float) -> torch.Tensor:
+        """The result, which is the only element of ``computed``: no input, which autograd would make a view of."""
+        if not a.requires_grad:
+            ctx.save_for_backward(a, None)
+            ctx.known = b.shape, b.stride(), alpha
+        elif not b.requires_grad:
+            ctx.save_for_backward(None, b)
+            ctx.known = a.shape, a.stride(), alpha
+        else:
+            ctx.save_for_backward(a, b)
+            ctx.known = None, None, alpha
+        result: torch.Tensor = computed[0]
+        return result
+
+    @staticmethod
+    def backward(ctx: Any, grad: torch.Tensor) -> tuple[Any, ...]:
+        """See :func:`gemm_gradient.backward`."""
+        a, b = ctx.saved_tensors
+        *other, alpha = ctx.known
+        lie = [other if one is None else (one.shape, one.stride()) for one in (a, b)]
+        known = *lie[0], *lie[1], [], alpha
+        of_a, of_b, _ = gemm_gradient.backward(_addends((a, b), known, (*ctx.needs_input_grad[1:3], [])), grad)
+        return None, of_a, of_b, None
+
+
 class _Gemm(torch.autograd.function._SingleLevelFunction):  # type: ignore[misc]
     """Records a product that has been computed. No transform is active."""
 
@@ -67,19 +94,39 @@ class _Gemm(torch.autograd.function._SingleLevelFunction):  # type: ignore[misc]
     ) -> torch.Tensor:
         """The result, which is the only element of ``computed``: no input, which autograd would make a view of."""
         result: torch.Tensor = computed[0]
-        gemm_gradient.save(ctx, (a, b, ds, d_op, activation, alpha, None, ""), result)
+        ctx.plain = activation == "none" and d_op == "add"
+        if not ctx.plain:
+            gemm_gradient.save(ctx, (a, b, ds, d_op, activation, alpha, None, ""), result)
+            return result
+        ctx.save_for_backward(a if b.requires_grad else None, b if a.requires_grad else None)
+        ctx.known = a.shape, a.stride(), b.shape, b.stride(), [d.shape for d in ds], alpha  # one attribute is quicker
         return result
 
     @staticmethod
     def backward(ctx: Any, grad: torch.Tensor) -> tuple[Any, ...]:
         """See :func:`gemm_gradient.backward`."""
         needed = ctx.needs_input_grad
-        ctx.needs_input_grad = *needed[1:3], needed[6:]
+        wanted = *needed[1:3], needed[6:]
+        if ctx.plain:
+            of_a, of_b, of_ds = gemm_gradient.backward(_addends(ctx.saved_tensors, ctx.known, wanted), grad)
+            return None, of_a, of_b, None, None, None, *of_ds
+        ctx.needs_input_grad = wanted
         try:
             of_a, of_b, of_ds = gemm_gradient.backward(ctx, grad)
         finally:
             ctx.needs_input_grad = needed
         return None, of_a, of_b, None, None, None, *of_ds
+
+
+def _addends(saved: Any, known: Any, needed: Any) -> Any:
+    """What :func:`gemm_gradient.save` keeps of a product with addends and no activation."""
+    a, b = saved
+    a_shape, a_strides, b_shape, b_strides, d_shapes, alpha = known
+    columns = tuple(outer == 1 != inner for *_, outer, inner in (a_strides, b_strides))
+    return SimpleNamespace(
+        saved_tensors=(a, b, None), needs_input_grad=needed, d_shapes=d_shapes, shapes=(a_shape, b_shape),
+        columns=columns, factors=False, needs_product=False, activation="none", alpha=alpha, dispatcher="",
+    )  # fmt: skip
 
 
 def learn(
@@ -95,24 +142,6 @@ def learn(
     made = result.detach()
 
     def lesson(a: torch.Tensor, b: torch.Tensor, *ds: torch.Tensor) -> Lesson | None:
-        return planned((a, b, *ds), a, b, ds, d_op, activation, alpha, made)
+        return products.planned((a, b, *ds), a, b, ds, d_op, activation, alpha, made)
 
     _TAUGHT.learn((a, b, *ds), (d_op, activation, alpha, out_dtype), generation, lesson)
-
-
-def planned(
-    given: Sequence[torch.Tensor], a: torch.Tensor, b: torch.Tensor, ds: Sequence[torch.Tensor], d_op: Any,
-    activation: Any, alpha: float, result: torch.Tensor,
-) -> Lesson | None:  # fmt: skip
-    """The plan of the product ``a @ b`` of what was ``given``; None where a copy of it would be read."""
-    if not result.is_contiguous():
-        return None
-    product = gemm_shapes.as_product(a, b, ds, ["a", "b", *(f"ds[{number}]" for number in range(len(ds)))])
-    a, b = gemm_shapes.addressable("a", product.a), gemm_shapes.addressable("b", product.b)
-    ds = [gemm_shapes.addressable("d", d, row_major=True) for d in product.ds]
-    if not same_memory((a, b, *ds), given):
-        return None
-    in_use = dispatchers.find("", a.device)
-    out = result.view(gemm_shapes.result_shape(a, b))
-    plan = in_use.plan_gemm(a, b, out=out, ds=ds, d_op=d_op, activation=activation or "none", alpha=alpha)
-    return Lesson(in_use, plan, (result,), places(len(ds)))

@@ -8,7 +8,7 @@ from typing import Any
 import torch  # pants: no-infer-dep
 from kernelwright.torch import activations
 from kernelwright.torch.operators import gemm_gradient
-from kernelwright.torch.operators.native import gemm as native_gemm
+from kernelwright.torch.operators.native import products
 from kernelwright.torch.operators.native.taught import Lesson, Taught, records
 from kernelwright.torch.road import launch
 
@@ -87,6 +87,6 @@ def learn(
         matrices = weight.dim() == 2 and x.dim() >= 2 and all(d.shape == weight.shape[:1] for d in ds)
         if not matrices or made.dtype != x.dtype:
             return None
-        return native_gemm.planned((x, weight, *ds), x, weight.t(), ds, "add", activation, 1.0, made)
+        return products.planned((x, weight, *ds), x, weight.t(), ds, "add", activation, 1.0, made)
 
     _TAUGHT.learn((x, weight) if bias is None else (x, weight, bias), activation, generation, lesson)

@@ -1,0 +1,114 @@
+"""Gradients of products, convolutions and attention that the native road computed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+import torch
+from torch.nn import functional
+
+from kernelwright.torch import conv2d, gemm, reset_report
+from pytorch.native_cases import BASIC, CASES, KEEPS_RESULT, Case, close, lenient, native
+
+
+@pytest.fixture(autouse=True)
+def counts() -> Iterator[None]:
+    reset_report()
+    yield
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_gradients(name: str) -> None:
+    case = CASES[name]
+    for at in (*range(len(case.shapes)), None):
+        given = case.operands()
+        for number, one in enumerate(given):
+            one.requires_grad_(at in (number, None))
+        case.ours(*given)  # is learned
+        before = native(case.operator)
+        result = case.ours(*given)
+        assert native(case.operator) == before + 1 and result.requires_grad
+        if not KEEPS_RESULT.search(name):
+            result.add_(1.0)  # no view of a function's input
+        factor = torch.randn(result.shape)
+        required = [one for one in given if one.requires_grad]
+        found = torch.autograd.grad(result, required, factor)
+        wanted = torch.autograd.grad(case.torchs(*given), required, factor)
+        for one, other in zip(found, wanted, strict=True):
+            close(one, other)
+
+
+@pytest.mark.parametrize(
+    "name", ["gemm", "gemm with a bias", "gemm of rows", "conv2d", "conv2d of one image", "conv3d"]
+)
+def test_backward_passes_take_the_native_road(name: str) -> None:
+    case = CASES[name]
+    directions = ("gemm",) if case.operator == "gemm" else ("conv_backward_data", "conv_backward_weight")
+    factor = None
+    for _ in range(3):
+        given = case.operands(grad=True)
+        before = [native(one) for one in directions]
+        result = case.ours(*given)
+        factor = torch.randn_like(result) if factor is None else factor
+        found = torch.autograd.grad(result, given, factor)
+        for one, other in zip(found, torch.autograd.grad(case.torchs(*given), given, factor), strict=True):
+            close(one, other)
+            assert one.shape == other.shape
+    assert [native(one) - count for one, count in zip(directions, before, strict=True)] in ([3], [1, 1])
+
+
+@pytest.mark.parametrize("activation", ["relu", "gelu", "silu", "tanh"])
+@pytest.mark.parametrize("operator", ["gemm", "conv"])
+def test_gradients_with_activations(operator: str, activation: str) -> None:
+    torchs = getattr(functional, activation, torch.tanh)
+    if operator == "gemm":
+        case = Case(
+            "gemm", lambda a, b, d: gemm(a, b, ds=[d], activation=activation), lambda a, b, d: torchs(a @ b + d),
+            ((5, 64), (64, 48), (48,)),
+        )  # fmt: skip
+    else:
+        case = Case(
+            "conv", lambda x, w, b: conv2d(x, w, b, activation=activation),
+            lambda x, w, b: torchs(functional.conv2d(x, w, b)), ((2, 8, 9, 7), (6, 8, 3, 3), (6,)),
+        )  # fmt: skip
+    with lenient():
+        case.ours(*case.operands(grad=True))
+        given = case.operands(grad=True)
+        result = case.ours(*given)
+        factor = torch.randn(result.shape)
+        found = torch.autograd.grad(result, given, factor)
+    for one, other in zip(found, torch.autograd.grad(case.torchs(*given), given, factor), strict=True):
+        close(one, other)
+
+
+@pytest.mark.parametrize(
+    "name", ["gemm", "gemm with a residual and relu", "gemm of rows", "conv2d", "conv2d of one image"]
+)
+def test_second_derivatives(name: str) -> None:
+    case = CASES[name]
+    given = case.operands(grad=True)
+    case.ours(*given)
+
+    def penalty(run: Any) -> Any:
+        (first,) = torch.autograd.grad((run(*given) ** 2).sum(), given[0], create_graph=True)
+        return torch.autograd.grad((first**2).sum(), given[:2])
+
+    for one, other in zip(penalty(case.ours), penalty(case.torchs), strict=True):
+        torch.testing.assert_close(one, other, rtol=1e-3, atol=1e-3 * float(other.abs().max()))
+    assert native(case.operator) >= 1
+
+
+@pytest.mark.parametrize("name", BASIC)
+def test_only_what_a_gradient_needs_is_saved(name: str) -> None:
+    case = CASES[name]
+    first, *rest = case.operands()
+    first.requires_grad_()
+    case.ours(first, *rest)
+    saved: list[torch.Tensor] = []
+    with torch.autograd.graph.saved_tensors_hooks(lambda one: saved.append(one) or one, lambda one: one):
+        case.ours(first, *rest)
+    assert native(case.operator) == 1
+    if case.operator != "attention":  # whose gradients need everything
+        assert [one.data_ptr() for one in saved] == [rest[0].data_ptr()]
