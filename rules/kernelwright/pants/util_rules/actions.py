@@ -55,14 +55,14 @@ class Action:
 class ActionsRequest:
     """Rendered files, actions in an order in which each finds its inputs, and the outputs to keep.
 
-    ``part`` is of what progress is told; libraries share the kernels that both have.
+    ``part`` is of what progress is told. A kernel of two libraries is two requests, whose processes are the same.
     """
 
     files: tuple[tuple[str, str], ...]
     actions: tuple[Action, ...]
     keep: tuple[str, ...]
     inputs: Digest = EMPTY_DIGEST
-    part: Optional[progress.Part] = field(default=None, compare=False)
+    part: Optional[progress.Part] = None
 
 
 @dataclass(frozen=True)
@@ -77,7 +77,7 @@ class ActionOutputs:
 class _OneAction:
     action: Action
     inputs: Digest
-    part: Optional[progress.Part] = field(default=None, compare=False)
+    part: Optional[progress.Part] = None
 
 
 @rule(desc="Run an action of a compile plan", level=LogLevel.DEBUG)
