@@ -23,17 +23,14 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from build.scale import Site, spread
 from machine import describe
 
-_PATCHES = "rules/kernelwright/pants/compat/pants_2_17/patches.py"
-_CHANGES = {
-    "kept memory": (_PATCHES, "    keep_memory()\n", ""),
-    "rarer collection of garbage": (_PATCHES, "    collect_less_often()\n", ""),
+_LEFT_OUT = {
+    "nothing": None,
     "one question for the dependencies of a set": (
         "rules/kernelwright/pants/compat/pants_2_17/dependencies.py",
         "if field is Dependencies and self.expansion is not None:",
         "if False:",
     ),
 }
-_LEFT_OUT = {"nothing": (), **{name: (name,) for name in _CHANGES}, "all three": tuple(_CHANGES)}
 _HASHES = """
 import sys, time
 from pants.engine.fs import CreateDigest, FileContent
@@ -65,11 +62,11 @@ def measure(kernels: int, repeats: int, store: Path | None) -> dict[str, Any]:
     with tempfile.TemporaryDirectory() as folder:
         sites = {}
         try:
-            for number, (name, changes) in enumerate(_LEFT_OUT.items()):
+            for number, (name, change) in enumerate(_LEFT_OUT.items()):
                 sites[name] = Site(Path(folder) / str(number), kernels, 100, "sets")
                 share_store(sites[name], store or Path(folder, "store"))
-                for change in changes:
-                    sites[name].build.workspace.replace(*_CHANGES[change])
+                if change:
+                    sites[name].build.workspace.replace(*change)
             calls = ("list", "peek")
             for site in sites.values():
                 for call in calls:
@@ -92,7 +89,7 @@ def measure(kernels: int, repeats: int, store: Path | None) -> dict[str, Any]:
 def main() -> None:
     """Measure and print JSON."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--kernels", type=int, default=2000)
+    parser.add_argument("--kernels", type=int, default=10_000)
     parser.add_argument("--repeats", type=int, default=5)
     parser.add_argument("--store", type=Path, help="a folder whose contents a later run uses; default: none is kept")
     parser.add_argument("--pants", required=True, metavar="PYTHON", help="the Python of an installed Pants 2.17")

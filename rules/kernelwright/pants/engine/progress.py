@@ -11,8 +11,9 @@ import contextlib
 import logging
 import threading
 import time
+from collections import Counter
 from dataclasses import dataclass
-from typing import Callable, Iterator, Optional
+from typing import Callable, ContextManager, Iterator, Optional
 
 from pants.engine.streaming_workunit_handler import (
     thread_locals_get_for_current_thread,
@@ -22,31 +23,33 @@ from pants.engine.streaming_workunit_handler import (
 _logger = logging.getLogger(__name__)
 
 SECONDS = 10.0  # between two lines of one library
-PAUSE = 1.0  # seconds without any work after which a library is built anew
+PAUSE = 3.0  # seconds without any work after which a library is built anew: between its rules there are fewer
 
 
 @dataclass(frozen=True)
-class Library:
-    """A library by what people call it, and how many kernels it has."""
+class Part:
+    """What an action is for: a library, by what people call it, and one of its kernels or, with None, the whole."""
 
-    title: str
-    kernels: int
+    library: str
+    kernel: Optional[str] = None
 
 
 class Progress:
     """How many kernels of a library are done, which the rules that build it tell by ``at_work``.
 
     Rules whose results Pants remembers never start, and their kernels count as done: what is left is what rules have
-    begun with and not finished. After a change of a source, Pants runs the rules of single kernels before that of the
-    library, so whichever starts first says that the library is being built.
+    begun with and not finished. After a change of a source, Pants runs the rules of actions before those of kernels and
+    of the library, so whichever starts first says that the library is being built. ``kernels`` is what the rule of the
+    library has said last.
     """
 
     def __init__(
         self,
-        library: Library,
+        library: str,
         clock: Callable[[], float] = time.monotonic,
         watch: Optional[Callable[[Progress], None]] = None,
     ) -> None:
+        self.kernels = 0
         self._library = library
         self._clock = clock
         self._watch = watch or _start_thread
@@ -54,44 +57,49 @@ class Progress:
         # be in a thread that holds the lock.
         self._lock = threading.RLock()
         self._rules = 0
-        self._left = 0
+        self._left: Counter[str] = Counter()  # the kernels that are not done, by how many rules hold each
         self._idle_since = -float("inf")
         self._next_line = 0.0
         self._watched = False
         self._console = thread_locals_get_for_current_thread()
 
     @contextlib.contextmanager
-    def at_work(self, kernels: int = 0) -> Iterator[Callable[[], None]]:
-        """A rule works on the library and begins with so many kernels; what is yielded is called after each of them."""
-        left = kernels
+    def at_work(self, *kernels: str) -> Iterator[Callable[[str], None]]:
+        """A rule works on the library and begins with these kernels; what is yielded is called after each of them."""
+        left = set(kernels)
 
-        def done() -> None:
-            nonlocal left
+        def done(kernel: str) -> None:
             with self._lock:
-                left -= 1
-                self._left -= 1
+                left.remove(kernel)
+                self._drop(kernel)
 
-        self._begin(kernels)
+        self._begin(left)
         try:
             yield done
         finally:  # of a rule that failed or was given up, too
             with self._lock:
-                self._left -= left
+                for kernel in left:
+                    self._drop(kernel)
                 self._rules -= 1
                 self._idle_since = self._clock()
 
-    def _begin(self, kernels: int) -> None:
+    def _drop(self, kernel: str) -> None:
+        self._left[kernel] -= 1
+        if not self._left[kernel]:
+            del self._left[kernel]
+
+    def _begin(self, kernels: set[str]) -> None:
         with self._lock:
             now = self._clock()
             begins = self._rules == 0 and now - self._idle_since >= PAUSE
             if begins:
                 self._next_line = now + SECONDS
             self._rules += 1
-            self._left += kernels
+            self._left.update(kernels)
             self._console = thread_locals_get_for_current_thread()  # of the run that builds the library now
             starts, self._watched = not self._watched, True
         if begins:
-            _logger.info(f"Building {self._library.title}: {_count(self._library.kernels)}")
+            _logger.info(f"Building {self._library}: {_count(self.kernels)}")
         if starts:
             self._watch(self)
 
@@ -109,22 +117,29 @@ class Progress:
                 return self._next_line - now
             self._next_line = now + SECONDS
             console = self._console
-            done = max(self._library.kernels - self._left, 0)
+            done = max(self.kernels - len(self._left), 0)
         thread_locals_set_for_current_thread(console)  # otherwise the line would be one of the daemon's log
-        _logger.info(f"{self._library.title}: {done} of {_count(self._library.kernels)} done")
+        _logger.info(f"{self._library}: {done} of {_count(self.kernels)} done")
         return SECONDS
 
 
-_builds: dict[Library, Progress] = {}
+_builds: dict[str, Progress] = {}
 _lock = threading.RLock()
 
 
-def of(library: Library) -> Progress:
+def of(library: str) -> Progress:
     """The progress of a library, which all of its rules share."""
     with _lock:
         if library not in _builds:
             _builds[library] = Progress(library)
         return _builds[library]
+
+
+def at_work(part: Optional[Part]) -> ContextManager[object]:
+    """An action works on a part of a library; without one it is for something else, of which nothing is told."""
+    if part is None:
+        return contextlib.nullcontext()
+    return of(part.library).at_work(*([] if part.kernel is None else [part.kernel]))
 
 
 def _start_thread(progress: Progress) -> None:

@@ -15,10 +15,9 @@ class PerformanceSubsystem(Subsystem):
         default=True,
         help=softwrap(
             """
-            On Pants 2.17, let the process keep up to 256 MiB of free memory between runs, collect garbage less often,
-            hash its requests for files by their contents, and resolve the dependencies of a kernel set once instead of
-            once for each kernel. Results are the same without it. A daemon that has been tuned stays so until it ends.
-            Nothing on newer versions of Pants.
+            On Pants 2.17, let the process hash its requests for files by their contents, and resolve the dependencies
+            of a kernel set once instead of once for each kernel. Results are the same without it. A daemon that has
+            been tuned stays so until it ends. Nothing on newer versions of Pants.
             """
         ),
     )

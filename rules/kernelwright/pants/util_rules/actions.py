@@ -7,7 +7,7 @@ from typing import Any, Mapping, Optional
 
 from kernelwright.pants import damaged_store
 from kernelwright.pants.compat import concurrently, implicitly, rule
-from kernelwright.pants.engine import digests, processes
+from kernelwright.pants.engine import digests, processes, progress
 from kernelwright.pants.subsystems.actions import ActionsSubsystem
 from kernelwright.pants.util_rules import slots, trees
 from kernelwright.pants.util_rules.trees import TreeRequest
@@ -53,12 +53,16 @@ class Action:
 
 @dataclass(frozen=True)
 class ActionsRequest:
-    """Rendered files, actions in an order in which each finds its inputs, and the outputs to keep."""
+    """Rendered files, actions in an order in which each finds its inputs, and the outputs to keep.
+
+    ``part`` is of what progress is told. A kernel of two libraries is two requests, whose processes are the same.
+    """
 
     files: tuple[tuple[str, str], ...]
     actions: tuple[Action, ...]
     keep: tuple[str, ...]
     inputs: Digest = EMPTY_DIGEST
+    part: Optional[progress.Part] = None
 
 
 @dataclass(frozen=True)
@@ -73,6 +77,7 @@ class ActionOutputs:
 class _OneAction:
     action: Action
     inputs: Digest
+    part: Optional[progress.Part] = None
 
 
 @rule(desc="Run an action of a compile plan", level=LogLevel.DEBUG)
@@ -93,10 +98,11 @@ async def run_action(request: _OneAction, subsystem: ActionsSubsystem) -> Action
         level=LogLevel.DEBUG,
         remote_cache_speculation_delay_millis=processes.REMOTE_SPECULATION_MILLIS,
     )
-    if subsystem.environment is None:
-        result = await processes.try_run(process)
-    else:
-        result = await processes.try_run_in(subsystem.environment, "[kernelwright-actions].environment", process)
+    with progress.at_work(request.part):
+        if subsystem.environment is None:
+            result = await processes.try_run(process)
+        else:
+            result = await processes.try_run_in(subsystem.environment, "[kernelwright-actions].environment", process)
     damaged_store.check_inputs(result.exit_code, result.stderr, action.description)
     if result.exit_code != 0:
         output = (result.stderr + result.stdout).decode(errors="replace").strip()
@@ -115,7 +121,7 @@ async def run_actions(request: ActionsRequest) -> ActionOutputs:
     seconds: Optional[float] = 0.0
     for action in request.actions:
         inputs = await digests.subset(available, action.inputs)
-        outputs = await run_action(_OneAction(action, inputs), **implicitly())
+        outputs = await run_action(_OneAction(action, inputs, request.part), **implicitly())
         available = await digests.merge([available, outputs.digest])
         seconds = None if seconds is None or outputs.seconds is None else seconds + outputs.seconds
     return ActionOutputs(await digests.subset(available, request.keep), seconds)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from kernelwright.pants.engine.progress import Library
 from kernelwright.pants.testing.doubles import in_place_of
 from kernelwright.pants.util_rules import actions, codegen, library, toolchains, trees
 from kernelwright.pants.util_rules.actions import Action, ActionsRequest
@@ -45,9 +44,7 @@ def planned(arch: str, log: Path) -> PlannedLibrary:
     shared = f"{arch}/libx.so"
     kernels = tuple(ActionsRequest((), (action(name, (), meeting(name, log, 4)),), (name,)) for name in objects)
     link = ActionsRequest((), (action(shared, objects, ("/bin/sh", "-c", ": >$0", shared)),), (shared,))
-    return PlannedLibrary(
-        arch, "{}", shared, (), (), (PlannedGroup(kernels, None, Library(f"libx.so for {arch}", len(kernels))),), link
-    )
+    return PlannedLibrary(arch, "{}", shared, (), (), (PlannedGroup(kernels, None, f"libx.so for {arch}"),), link)
 
 
 def test_architectures_and_kernels_build_side_by_side(tmp_path: Path) -> None:

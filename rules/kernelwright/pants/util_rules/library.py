@@ -10,6 +10,7 @@ from typing import Any, Collection, Iterable, Mapping, Optional
 from kernelwright.pants.compat import concurrently, implicitly, rule
 from kernelwright.pants.engine import digests, graph, progress
 from kernelwright.pants.engine.exit_codes import BadInput
+from kernelwright.pants.engine.progress import Part
 from kernelwright.pants.targets.kernel_library import (
     LibraryArchsField,
     LibraryKernelsField,
@@ -67,12 +68,12 @@ class LibraryRequest:
 class PlannedGroup:
     """Kernels that build in parallel, and their names; in a large library ``link`` combines their objects into one.
 
-    ``library`` is what is said of the library's progress.
+    ``library`` names the library for people.
     """
 
     kernels: tuple[ActionsRequest, ...]
     link: Optional[ActionsRequest]
-    library: progress.Library
+    library: str
     names: tuple[str, ...] = ()
 
 
@@ -98,6 +99,11 @@ class PlannedLibrary:
     link: ActionsRequest
     models: tuple[tuple[str, str], ...] = ()  # the files of those in it, and their sha256
 
+    @property
+    def title(self) -> str:
+        """What people call it."""
+        return _title(self.library, self.arch)
+
 
 @dataclass(frozen=True)
 class PlannedLibraries:
@@ -115,7 +121,7 @@ class _Lane:
     """
 
     kernels: tuple[ActionsRequest, ...]
-    library: progress.Library
+    library: str
 
 
 @dataclass(frozen=True)
@@ -220,20 +226,20 @@ def parse_library(library: Mapping[str, Any], models: Mapping[str, str] = Frozen
     steps = {action["id"]: Action.parse(action) for action in library["actions"]}
     place = {id: number for number, id in enumerate(steps)}
     producer = {output: action for action in steps.values() for output in action.outputs}
+    title = _title(library["library"], library["arch"])
     kernels = {}
     for kernel in library["kernels"]:
         keep = [*kernel["objects"], *([kernel["report"]] if kernel["report"] else [])]
         needed = sorted(_closure(keep, producer), key=place.__getitem__)
-        kernels[kernel["name"]] = _request([steps[id] for id in needed], files, keep)
+        kernels[kernel["name"]] = _request([steps[id] for id in needed], files, keep, Part(title, kernel["name"]))
     links = {
-        group["output"]: _request([producer[group["output"]]], files, [group["output"]]) for group in library["groups"]
+        group["output"]: _request([producer[group["output"]]], files, [group["output"]], Part(title))
+        for group in library["groups"]
     }
     done = {action.id for request in (*kernels.values(), *links.values()) for action in request.actions}
-    title = f"{PurePosixPath(library['library']).name} for {library['arch']}"
-    counted = progress.Library(title, len(kernels))
     groups = [
         PlannedGroup(
-            tuple(kernels[name] for name in group["kernels"]), links[group["output"]], counted, tuple(group["kernels"])
+            tuple(kernels[name] for name in group["kernels"]), links[group["output"]], title, tuple(group["kernels"])
         )
         for group in library["groups"]
     ]
@@ -245,10 +251,16 @@ def parse_library(library: Mapping[str, Any], models: Mapping[str, str] = Frozen
         library=library["library"],
         reports=tuple(sorted(library["reports"].values())),
         trees=tuple(sorted({tree for action in steps.values() for tree in action.trees})),
-        groups=tuple(groups) or (PlannedGroup(tuple(kernels.values()), None, counted, tuple(kernels)),),
-        link=_request([action for id, action in steps.items() if id not in done], files, [library["library"]]),
+        groups=tuple(groups) or (PlannedGroup(tuple(kernels.values()), None, title, tuple(kernels)),),
+        link=_request(
+            [action for id, action in steps.items() if id not in done], files, [library["library"]], Part(title)
+        ),
         models=tuple((path, sha256) for path, sha256 in sorted(models.items()) if PurePosixPath(path).stem in inside),
     )
+
+
+def _title(library: str, arch: str) -> str:
+    return f"{PurePosixPath(library).name} for {arch}"
 
 
 def _closure(outputs: Iterable[str], producer: Mapping[str, Action]) -> set[str]:
@@ -263,9 +275,9 @@ def _closure(outputs: Iterable[str], producer: Mapping[str, Action]) -> set[str]
     return needed
 
 
-def _request(steps: list[Action], files: Mapping[str, str], keep: list[str]) -> ActionsRequest:
+def _request(steps: list[Action], files: Mapping[str, str], keep: list[str], part: Part) -> ActionsRequest:
     used = sorted({path for action in steps for path in action.inputs if path in files})
-    return ActionsRequest(tuple((path, files[path]) for path in used), tuple(steps), tuple(keep))
+    return ActionsRequest(tuple((path, files[path]) for path in used), tuple(steps), tuple(keep), part=part)
 
 
 async def _manifest(planned: PlannedLibrary, objects: Digest, linked: Digest) -> Digest:
@@ -290,10 +302,12 @@ async def _manifest(planned: PlannedLibrary, objects: Digest, linked: Digest) ->
 @rule(desc="Build kernels one after the other", level=LogLevel.DEBUG)
 async def build_lane(lane: _Lane) -> _BuiltLane:
     built = []
-    with progress.of(lane.library).at_work(len(lane.kernels)) as done:
+    names = [kernel.part.kernel for kernel in lane.kernels if kernel.part and kernel.part.kernel]
+    with progress.of(lane.library).at_work(*names) as done:
         for kernel in lane.kernels:
             built.append(await actions.run_actions(kernel, **implicitly()))
-            done()
+            if kernel.part and kernel.part.kernel:
+                done(kernel.part.kernel)
     return _BuiltLane(tuple(built))
 
 
@@ -318,7 +332,9 @@ async def build_group(group: PlannedGroup, options: GlobalOptions) -> BuiltGroup
 
 @rule(desc="Build kernel library for an architecture", level=LogLevel.DEBUG)
 async def build_library(planned: PlannedLibrary) -> BuiltLibrary:
-    with progress.of(planned.groups[0].library).at_work():
+    counted = progress.of(planned.title)
+    counted.kernels = sum(len(group.kernels) for group in planned.groups)
+    with counted.at_work():
         groups = await concurrently(build_group(group, **implicitly()) for group in planned.groups)
         inputs = await digests.merge(group.linked for group in groups)
         linked = await actions.run_actions(replace(planned.link, inputs=inputs), **implicitly())

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from kernelwright.pants.engine.progress import Part
 from kernelwright.pants.util_rules.library import parse_library
 
 
@@ -53,6 +54,14 @@ def test_each_kernel_gets_its_own_actions_and_files() -> None:
     assert one.keep == ("gfx942/one.o", "gfx942/one.s")
     assert [step.id for step in two.actions] == ["two:device"]
     assert two.keep == ("gfx942/two.o",)
+
+
+def test_progress_is_told_of_kernels_by_name() -> None:
+    planned = parse_library(LIBRARY)
+    (group,) = planned.groups
+    assert planned.title == group.library == "libx.so for gfx942"
+    assert [kernel.part for kernel in group.kernels] == [Part(planned.title, "one"), Part(planned.title, "two")]
+    assert planned.link.part == Part(planned.title)
 
 
 def test_what_no_kernel_needs_belongs_to_the_link() -> None:

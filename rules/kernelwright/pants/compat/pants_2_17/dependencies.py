@@ -1,6 +1,8 @@
 """Dependencies of the kernels of a set, which have none and share the question.
 
-Pants 2.17 resolves the dependencies of each target anew in every run, with four nodes of its graph for each target.
+Pants 2.17 resolves the dependencies of each target anew in every run, with four nodes of its graph for each target. Of
+10,000 kernels, ``peek`` took 2.41 CPU s with them and 2.14 s without, the daemon 833 MB and 681 MB
+(``benchmarks/build/patches.py``).
 """
 
 from __future__ import annotations
