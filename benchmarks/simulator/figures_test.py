@@ -42,7 +42,15 @@ def test_kernels_that_the_page_calls_essential_are(arch: str) -> None:
 
 def test_conflicts_that_are_assumed_or_unknown_are_marked() -> None:
     clocks = {"matrix_clocks": 512, "vector_clocks": 220, "lds_clocks": 1280, "memory_clocks": None}
-    row = {"arch": "gfx942", "name": "one", **clocks, "conflicts": 224, "bound": "lds", "assumed": False, "shipped": True}
+    row = {
+        "arch": "gfx942",
+        "name": "one",
+        **clocks,
+        "conflicts": 224,
+        "bound": "lds",
+        "assumed": False,
+        "shipped": True,
+    }
     for change, cell in (({}, "224"), ({"assumed": True}, "224 (assumed)"), ({"conflicts": None}, "–")):
         expected = f"| `one` | 512 | 220 | 1280 | – | {cell} | lds | yes |"
         assert expected in section({"results": [{**row, **change}]}, CONFLICTS)

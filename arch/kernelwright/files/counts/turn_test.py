@@ -11,7 +11,9 @@ from kernelwright.files.counts.line import Line
 from kernelwright.files.counts.mix import Mix, mix_of
 from kernelwright.files.counts.turn import bound, clocks, memory_bytes
 
-LOOP = Mix(matrix=16, matrix_cycles=512, vector=39, vector_cycles=156, lds_cycles=96, memory={"load 16": 4, "atomic": 1})
+LOOP = Mix(
+    matrix=16, matrix_cycles=512, vector=39, vector_cycles=156, lds_cycles=96, memory={"load 16": 4, "atomic": 1}
+)
 
 
 def test_units_that_several_simds_share_take_their_clocks_times_the_simds() -> None:

@@ -9,13 +9,13 @@ from xml.etree import ElementTree
 import pytest
 
 from kernelwright.arch import load
+from kernelwright.tile_engine.problems.linear_layers import linear_layers
+from kernelwright.tile_engine.problems.models import models
 from kernelwright.tile_engine.registry import measurable
 from kernelwright.tile_engine.results.analysis import timed
 from kernelwright.tile_engine.results.csv_file import CsvFile, read_columns, read_rows, write_best
 from kernelwright.tile_engine.results.junit import write_junit
 from kernelwright.tile_engine.results.records import record_of, with_rates
-from kernelwright.tile_engine.problems.linear_layers import linear_layers
-from kernelwright.tile_engine.problems.models import models
 from kernelwright.tile_engine.results.row import Row, Table
 
 GEMM = measurable("gemm")

@@ -27,8 +27,8 @@ from kernelwright.codegen.resources.amd.assembly import Statement, lines
 from kernelwright.files.counts.loops import blocks
 
 State = dict[str, Words]
-"""Known registers by name (``v3``, ``s2``, ``m0``), ``scc``, and spilled ones by slot (``scratch 84``); ``exec`` is there
-while all lanes are active."""
+"""Known registers by name (``v3``, ``s2``, ``m0``), ``scc``, and spilled ones by slot (``scratch 84``); ``exec`` is
+there while all lanes are active."""
 _REGISTER = re.compile(r"([vas])(\d+)$")
 _RANGE = re.compile(r"([vas])\[(\d+):(\d+)\]$")
 _NUMBER = re.compile(r"-?(0x[0-9a-f]+|\d+)$")
