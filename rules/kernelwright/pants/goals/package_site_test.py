@@ -20,8 +20,8 @@ def packaged(site: str) -> tuple[BuiltPackage, list[str]]:
     runner = RuleRunner(
         rules=[
             *package_site.rules(),
-            *source_files.rules(),
-            *stripped_source_files.rules(),
+            *source_files.rules(),  # type: ignore[no-untyped-call]  # Pants has no types for it
+            *stripped_source_files.rules(),  # type: ignore[no-untyped-call]
             QueryRule(BuiltPackage, [StaticSiteFieldSet]),
         ],
         target_types=[StaticSiteTarget, FileTarget, FilesGeneratorTarget],
