@@ -185,7 +185,8 @@ def _engine_row(raw: Mapping[str, str], source: str, spec: Mapping[str, Any]) ->
     tile, wave = ([spec[name][axis] for axis in "mnk"] for name in ("tile", "wave"))
     problem = [int(raw[name]) for name in ("batch", "m", "n", "k")]
     us = round(float(raw["latency_ms"]) * 1e3, 4)
-    return Row(source, arch.name, arch.compute_units, family, size, *problem, int(split), *tile, *wave[:2], us)
+    units = int(raw.get("units") or arch.compute_units)
+    return Row(source, arch.name, units, family, size, *problem, int(split), *tile, *wave[:2], us)
 
 
 def specs_of(library: Path) -> dict[str, Mapping[str, Any]]:
