@@ -71,7 +71,8 @@ class Table:
 def table(rows: Sequence[Row], tiles: Mapping[str, Sequence[Tile]]) -> Table:
     """The same order in every run."""
     archs = {name: load(name) for name in {row.arch for row in rows}}
-    read, own, starts, scaled = [], [], [], []
+    read: list[list[float]] = []
+    own, starts, scaled = [], [], []
     for row in rows:
         starts.append(len(read))
         own.append(len(read))

@@ -57,7 +57,11 @@ def test_a_rank_counts_candidates_that_are_predicted_alike(monkeypatch: pytest.M
     class Alike:
         total_us = 2 * row.us
 
-    monkeypatch.setattr("amd.judged.estimate", lambda *given: taken.append(given) or Alike)
+    def count(*given: Any) -> type[Alike]:
+        taken.append(given)
+        return Alike
+
+    monkeypatch.setattr("amd.judged.estimate", count)
     (found,) = judge([row], candidates([row]))
     assert found.rank == len(taken) > 1 and found.error == pytest.approx(1)
 

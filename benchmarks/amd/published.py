@@ -168,13 +168,13 @@ def engine_rows(text: str, source: str, specs: Mapping[str, Mapping[str, Any]]) 
         timed = raw["status"] == "ok" and raw["latency_ms"] and raw["device"].startswith("hip")
         if timed and (before is None or float(raw["latency_ms"]) < float(before["latency_ms"])):
             least[raw["problem_idx"]] = raw
-    for raw in least.values():
-        if raw is None:
+    for fastest in least.values():
+        if fastest is None:
             yield None
-        elif raw["identity"] not in specs:
-            raise ValueError(f"{source} has times of {raw['kernel']}, which --library does not hold")
+        elif fastest["identity"] not in specs:
+            raise ValueError(f"{source} has times of {fastest['kernel']}, which --library does not hold")
         else:
-            yield _engine_row(raw, source, specs[raw["identity"]])
+            yield _engine_row(fastest, source, specs[fastest["identity"]])
 
 
 def _engine_row(raw: Mapping[str, str], source: str, spec: Mapping[str, Any]) -> Row:
@@ -185,7 +185,8 @@ def _engine_row(raw: Mapping[str, str], source: str, spec: Mapping[str, Any]) ->
     tile, wave = ([spec[name][axis] for axis in "mnk"] for name in ("tile", "wave"))
     problem = [int(raw[name]) for name in ("batch", "m", "n", "k")]
     us = round(float(raw["latency_ms"]) * 1e3, 4)
-    return Row(source, arch.name, arch.compute_units, family, size, *problem, int(split), *tile, *wave[:2], us)
+    units = int(raw.get("units") or arch.compute_units)
+    return Row(source, arch.name, units, family, size, *problem, int(split), *tile, *wave[:2], us)
 
 
 def specs_of(library: Path) -> dict[str, Mapping[str, Any]]:

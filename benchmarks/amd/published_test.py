@@ -111,6 +111,9 @@ def test_tables_of_the_tile_engine_name_kernels_by_identity() -> None:
     found, none = engine_rows(ENGINE + lines, "t.csv", {"aa": spec, "bb": spec})
     assert none is None
     assert found == Row("t.csv", "gfx942", 304, "kernelwright_bf16_rcr", 2, 2, 16, 32, 64, 4, 128, 64, 32, 2, 1, 250.0)
+    counted = ENGINE.replace("device\n", "device,units\n") + lines.replace("hip:0\n", "hip:0,80\n")
+    (fewer, _) = engine_rows(counted, "t.csv", {"aa": spec, "bb": spec})
+    assert fewer is not None and fewer.units == 80
     with pytest.raises(ValueError, match="has times of fast, which --library does not hold"):
         list(engine_rows(ENGINE + lines, "t.csv", {}))
     with pytest.raises(ValueError, match="is no GEMM table"):
