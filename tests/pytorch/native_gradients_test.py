@@ -8,9 +8,19 @@ from typing import Any
 import pytest
 import torch
 from torch.nn import functional
+from torch.utils.checkpoint import checkpoint
 
-from kernelwright.torch import conv2d, gemm, reset_report
+from kernelwright.torch import conv2d, gemm, linear, reset_report
+from kernelwright.torch.road import ROAD
 from pytorch.native_cases import BASIC, CASES, KEEPS_RESULT, Case, close, lenient, native
+
+LAYERS = {
+    "linear": Case(
+        "gemm", lambda x, w, b: linear(x, w, b, activation="relu"),
+        lambda x, w, b: torch.relu(functional.linear(x, w, b)), ((5, 64), (48, 64), (48,)),
+    ),
+    "linear of rows": Case("gemm", linear, functional.linear, ((2, 3, 64), (48, 64))),
+}  # fmt: skip
 
 
 @pytest.fixture(autouse=True)
@@ -57,6 +67,23 @@ def test_backward_passes_take_the_native_road(name: str) -> None:
             close(one, other)
             assert one.shape == other.shape
     assert [native(one) - count for one, count in zip(directions, before, strict=True)] in ([3], [1, 1])
+
+
+@pytest.mark.parametrize("name", ["linear", "linear of rows", *CASES])
+def test_checkpoints_may_compute_on_either_road(name: str) -> None:
+    """They compare what was saved for the gradient: the first forward is on the Python road, the next one is not."""
+    case = CASES.get(name) or LAYERS[name]
+    for forget in (False, True):
+        ROAD.forget()
+        for _ in range(2):
+            given = case.operands(grad=True)
+            result = checkpoint(lambda *one: case.ours(*one) * 1.0, *given, use_reentrant=False)
+            if forget:
+                ROAD.forget()  # the next one is on the Python road again
+            factor = torch.randn_like(result)
+            found = torch.autograd.grad(result, given, factor)
+            for one, other in zip(found, torch.autograd.grad(case.torchs(*given), given, factor), strict=True):
+                close(one, other)
 
 
 @pytest.mark.parametrize("activation", ["relu", "gelu", "silu", "tanh"])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import torch  # pants: no-infer-dep
@@ -124,7 +125,8 @@ def _layer(torchs: Callable[..., torch.Tensor], given: tuple[Any, ...]) -> Any:
     """A layer that the native road does not know, and may learn."""
     if _PYTHON_ROAD or given[-1] != "" or is_dynamo_compiling():
         return _DECISIONS.call(_linear, torchs, given, 3)
-    return computed(_DECISIONS, _linear, torchs, given, 3, lambda *made: native_linear.learn(*given[:-1], *made))
+    recorded = partial(native_linear.computed_and_recorded, _linear)
+    return computed(_DECISIONS, recorded, torchs, given, 3, lambda *made: native_linear.learn(*given[:-1], *made))
 
 
 def _in_two(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any
 
@@ -10,7 +11,7 @@ from kernelwright.torch import activations
 from kernelwright.torch.operators import gemm_gradient
 from kernelwright.torch.operators.native import products
 from kernelwright.torch.operators.native.taught import Lesson, Taught, records
-from kernelwright.torch.road import launch
+from kernelwright.torch.road import launch, ordinary
 
 _TAUGHT = Taught("gemm", "linear")
 _KINDS = _TAUGHT.kinds  # by activation
@@ -24,6 +25,34 @@ def linear(x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None, act
     ):
         return result
     return _Linear.apply((result,), x, weight, bias, activation)
+
+
+def computed_and_recorded(
+    run: Callable[..., torch.Tensor], x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None,
+    activation: str | None, dispatcher: str,
+) -> Any:  # fmt: skip
+    """``run`` of these arguments, recorded as the native road would where that may know the layer next time.
+
+    Checkpoints compute a layer twice, perhaps by both roads, and compare what is saved for the gradient.
+    """
+    if not (records() and ordinary() and _may_be_taught(x, weight, bias)):
+        return run(x, weight, bias, activation, dispatcher)
+    with torch.no_grad():
+        result = run(x, weight, bias, activation, dispatcher)
+    if not any(one is not None and one.requires_grad for one in (x, weight, bias)):
+        return result
+    return _Linear.apply((result,), x, weight, bias, activation)
+
+
+def _may_be_taught(x: Any, weight: Any, bias: Any) -> bool:
+    """Whether only rows and columns of matrices are left of them. What is no such tensor, the Python road refuses."""
+    try:
+        return bool(
+            weight.dim() == 2 and x.dim() >= 2 and x.dtype == weight.dtype and x.element_size() > 1
+            and (bias is None or bias.shape == weight.shape[:1])
+        )  # fmt: skip
+    except AttributeError:
+        return False
 
 
 class _Linear(torch.autograd.function._SingleLevelFunction):  # type: ignore[misc]
@@ -84,8 +113,7 @@ def learn(
     made = result.detach()
 
     def lesson(x: torch.Tensor, weight: torch.Tensor, *ds: torch.Tensor) -> Lesson | None:
-        matrices = weight.dim() == 2 and x.dim() >= 2 and all(d.shape == weight.shape[:1] for d in ds)
-        if not matrices or made.dtype != x.dtype:
+        if not _may_be_taught(x, weight, ds[0] if ds else None) or made.dtype != x.dtype:
             return None
         return products.planned((x, weight, *ds), x, weight.t(), ds, "add", activation, 1.0, made)
 
