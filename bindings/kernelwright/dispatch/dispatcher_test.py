@@ -57,6 +57,11 @@ def test_what_is_no_problem_is_refused_by_name(dispatcher: Dispatcher) -> None:
             call()
 
 
+def test_a_misspelt_selection_gets_a_proposal(library: KernelLibrary) -> None:
+    with pytest.raises(SelectionError, match=r"kernel atuo is none of the .* \(did you mean 'auto'\?\)"):
+        Dispatcher([library], selection="atuo")
+
+
 def test_selections(library: KernelLibrary) -> None:
     problem = GemmProblem(300, 64, 128)
     analytic = Dispatcher(library).select(problem)

@@ -30,6 +30,7 @@ from kernelwright.dispatch.core.selection import Score, ScoreCallback
 from kernelwright.dispatch.core.workspace import on_stream
 from kernelwright.dispatch.loading.heuristic import Heuristic
 from kernelwright.dispatch.recording import counting
+from kernelwright.files.proposals import closest
 
 PLAN_LIMIT = 4096  # entries of each cache of a dispatcher
 _MAX_UINT32 = 2**32 - 1
@@ -132,7 +133,11 @@ class NativeDispatcher:
         else:
             allowed = "'auto', 'analytic', 'first_fit', a kernel, a function, a Heuristic"
             raise SelectionError(f"selection is {selection!r}; allowed: {allowed}")
-        native.check(self.native.kw_dispatcher_set_selection(self.handle, options), SelectionError)
+        try:
+            native.check(self.native.kw_dispatcher_set_selection(self.handle, options), SelectionError)
+        except SelectionError as error:
+            hint = closest(selection, _NAMED) if isinstance(selection, str) else ""
+            raise SelectionError(f"{error}{hint}") from None
 
     def set_priority(self, kernel: str, priority: int) -> None:
         """See :meth:`Dispatcher.set_priority`. Raises SelectionError."""
