@@ -17,12 +17,16 @@ from e2e.workspace import ROOT, copy_repository
 
 _USER = 54321
 _KEPT = re.compile(r"Preserving local process execution dir (\S+) for (.*)")
+_PLUGIN_LOADED = "Extracting plugin locations"  # the last process of those by which Pants loads a plugin from wheels
 _COUNTER = re.compile(r"^  (\w+): (\d+)$", flags=re.MULTILINE)
 
 
 @dataclass(frozen=True)
 class Build:
-    """One Pants call. ``ran`` are the processes that were executed here, ``stats`` Pants' own counters."""
+    """One Pants call. ``ran`` are the processes that were executed here, ``stats`` Pants' own counters.
+
+    A plugin from wheels is loaded by processes that no remote cache answers; ``ran`` is what ran after them.
+    """
 
     exit_code: int
     log: str
@@ -33,8 +37,11 @@ class Build:
     @classmethod
     def read(cls, exit_code: int, log: str, wall_s: float) -> Build:
         """What the log of a call that kept its sandboxes says."""
-        ran = tuple(sorted(description.strip().strip('"') for _, description in _KEPT.findall(log)))
-        return cls(exit_code, log, wall_s, ran, {name: int(value) for name, value in _COUNTER.findall(log)})
+        executed = [description.strip().strip('"') for _, description in _KEPT.findall(log)]
+        if launcher.named() and _PLUGIN_LOADED in executed:
+            executed = executed[executed.index(_PLUGIN_LOADED) + 1 :]
+        counters = {name: int(value) for name, value in _COUNTER.findall(log)}
+        return cls(exit_code, log, wall_s, tuple(sorted(executed)), counters)
 
 
 class Machine:
@@ -81,10 +88,12 @@ class Machine:
         (self.home / "bin" / python.name).symlink_to(python)
 
     def _become_other_user(self) -> None:
-        # It may read what root may, as interpreters may lie below root's home.
+        # It may read what root may, as interpreters may lie below root's home. Pex asks access(2), which ignores
+        # capabilities of other users than root unless told otherwise.
         capabilities = "+dac_read_search,+dac_override"
         self._prefix = ["setpriv", f"--reuid={_USER}", f"--regid={_USER}", "--clear-groups"]
         self._prefix += [f"--inh-caps={capabilities}", f"--ambient-caps={capabilities}"]
+        self._prefix += ["--securebits=+no_setuid_fixup"]
         self._environment.update(USER="stranger", LOGNAME="stranger")
         subprocess.run(["chown", "-R", f"{_USER}:{_USER}", str(self.home)], check=True)
 
