@@ -224,8 +224,8 @@ def _low_word(one: Statement, state: Mapping[str, Words]) -> Words | None:
 
 
 def _chosen(one: Statement, state: Mapping[str, Words]) -> Words | None:
-    """``v_cndmask_b32``: the second source where the mask is set."""
-    _, no, yes, mask = one.operands
+    """``v_cndmask_b32``: the second source where the mask is set; halves of dual issue read VCC without naming it."""
+    _, no, yes, mask = (*one.operands, "vcc")[:4]
     keys = _registers(mask)
     chosen = state.get(keys[0]) if keys else None
     first, second = _source(no, state), _source(yes, state)
