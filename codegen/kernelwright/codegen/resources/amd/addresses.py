@@ -133,7 +133,7 @@ def execute(one: Statement, state: State, lanes: int) -> None:
         value = _result(one, state, lanes)
         vector = name.startswith("v_") and not name.startswith(("v_readfirstlane", "v_cmp", "v_readlane"))
         _write(one.operands[0], None if vector and "exec" not in state else value, state)
-        if any(word in name for word in _TWO_RESULTS):
+        if name.startswith("v_") and any(word in name for word in _TWO_RESULTS):
             _write(one.operands[1], None, state)
         if name == "v_mad_u64_u32" and low is not None and "exec" in state:
             state[_registers(one.operands[0])[0]] = low
