@@ -133,7 +133,7 @@ def execute(one: Statement, state: State, lanes: int) -> None:
         value = _result(one, state, lanes)
         vector = name.startswith("v_") and not name.startswith(("v_readfirstlane", "v_cmp", "v_readlane"))
         _write(one.operands[0], None if vector and "exec" not in state else value, state)
-        if any(word in name for word in _TWO_RESULTS):
+        if name.startswith("v_") and any(word in name for word in _TWO_RESULTS):
             _write(one.operands[1], None, state)
         if name == "v_mad_u64_u32" and low is not None and "exec" in state:
             state[_registers(one.operands[0])[0]] = low
@@ -224,8 +224,8 @@ def _low_word(one: Statement, state: Mapping[str, Words]) -> Words | None:
 
 
 def _chosen(one: Statement, state: Mapping[str, Words]) -> Words | None:
-    """``v_cndmask_b32``: the second source where the mask is set."""
-    _, no, yes, mask = one.operands
+    """``v_cndmask_b32``: the second source where the mask is set; halves of dual issue read VCC without naming it."""
+    _, no, yes, mask = (*one.operands, "vcc")[:4]
     keys = _registers(mask)
     chosen = state.get(keys[0]) if keys else None
     first, second = _source(no, state), _source(yes, state)

@@ -76,6 +76,14 @@ def bitop3(table: int, a: int, b: int, c: int) -> int:
         ("scratch_store_dword off, v0, off\nscratch_load_ubyte v1, off, off", None),
         ("s_cmp_lg_u32 s9, 0\ns_cselect_b32 s5, 8, 4\nv_mov_b32_e32 v1, s5", None),
         ("s_cmp_lg_u32 1, 0\ns_and_b32 s6, s9, 1\ns_cselect_b32 s5, 8, 4\nv_mov_b32_e32 v1, s5", None),
+        (
+            "v_cmp_gt_u32_e32 vcc_lo, 32, v0\nv_dual_cndmask_b32 v1, 7, v0 :: v_dual_mov_b32 v2, 0",
+            np.where(LANES < 32, LANES, 7),
+        ),
+        (
+            "v_readfirstlane_b32 s4, v0\ns_add_co_i32 s5, s4, 8\ns_sub_co_u32 s5, s5, s4\nv_add_nc_u32_e32 v1, s5, v0",
+            LANES + 8,
+        ),
         ("v_dual_mov_b32 v1, v0 :: v_dual_mov_b32 v0, 0", LANES),
         ("v_mov_b32_e32 v1, s9", None),  # an argument
         ("v_mov_b32_e32 v1, v0\nv_mov_b32_e32 v[0:1], v[2:3]", None),

@@ -56,6 +56,8 @@ TWO: Mapping[str, Callable[[Words, Words], Words]] = {
     "v_max_i32": lambda a, b: np.maximum(signed(a), signed(b)),
     "s_add_i32": lambda a, b: a + b,
     "s_add_u32": lambda a, b: a + b,
+    **dict.fromkeys(("s_add_co_i32", "s_add_co_u32"), lambda a, b: a + b),
+    **dict.fromkeys(("s_sub_co_i32", "s_sub_co_u32"), lambda a, b: a - b),
     "s_sub_i32": lambda a, b: a - b,
     "s_sub_u32": lambda a, b: a - b,
     "s_lshl_b32": lambda a, b: a << (b & 31),
