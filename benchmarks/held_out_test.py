@@ -14,7 +14,10 @@ from kernelwright.tile_engine.problems.registry import KEYS, problems
 from kernelwright.tile_engine.registry import measurable, operation_of_columns
 from kernelwright.tile_engine.results.csv_file import read_columns, read_rows
 
-TABLES = sorted(Path(__file__).with_name("results").glob("*.csv.gz"))
+# Those of `tile-engine bench`, not times that AMD published.
+TABLES = sorted(
+    path for path in Path(__file__).with_name("results").glob("*.csv.gz") if not path.name.startswith("amd_published_")
+)
 _FILTER = [f"{word}_{axis}" for word in ("stride", "pad", "dilation") for axis in "dhw"]
 # What makes a layer, of operations whose kernels are chosen by shape (not norms); other columns say how many rows,
 # images, requests or keys it meets, and in which direction.

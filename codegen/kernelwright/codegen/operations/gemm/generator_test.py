@@ -171,7 +171,7 @@ def test_the_commands_of_the_migration_page_work(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     Path("default_config.json").write_text(json.dumps(SHORT))
-    page = (Path(__file__).resolve().parents[5] / "docs/migrating.md").read_text("utf-8")
+    page = (Path(__file__).resolve().parents[5] / "docs/migrating.md").read_text("utf-8").replace("\\\n", " ")
     commands = re.findall(r"^kernelwright (generate gemm --output-dir .*)$", page, re.MULTILINE)
     assert len(commands) == 3
     for command in commands:
