@@ -14,7 +14,7 @@ import pytest
 from gemm.correctness.bench import Bench
 from gemm.correctness.cases import Case, random_cases
 from gemm.correctness.grouped import GroupedBench, random_groups
-from kernelwright.dispatch import KernelLibrary
+from kernelwright.dispatch import KernelEntry, KernelLibrary
 
 CASES, PARTS = 1000, 10
 
@@ -23,13 +23,21 @@ CASES, PARTS = 1000, 10
 def benches() -> tuple[list[Bench], list[GroupedBench]]:
     """Benches of single and of grouped kernels that this processor has the instructions for: not every one has AMX."""
     library = KernelLibrary.load_for("cpu", files("gemm") / "cpu_gemm")
-    grouped = [GroupedBench(library, kernel) for kernel in library.kernels if kernel.spec.get("grouped")]
-    single = [Bench(library, kernel) for kernel in library.kernels if not kernel.spec.get("grouped")]
     one = Case(1, 1, 1)
+    plain = [Bench(library, kernel) for kernel in library.kernels if not {"grouped", "preshuffle"} & of(kernel)]
+    missing = {
+        bench.kernel.features for bench in plain if bench.ranked(bench.problem(bench.fitted(one))).lacks_features
+    }
+    served = [kernel for kernel in library.kernels if kernel.features not in missing]
     return (
-        [bench for bench in single if not bench.ranked(bench.problem(bench.fitted(one))).lacks_features],
-        [bench for bench in grouped if not bench.ranked(bench.grouped_problem(bench.groups([one]))).lacks_features],
+        [Bench(library, kernel) for kernel in served if "grouped" not in of(kernel)],
+        [GroupedBench(library, kernel) for kernel in served if "grouped" in of(kernel)],
     )
+
+
+def of(kernel: KernelEntry) -> set[str]:
+    """The variants of a kernel."""
+    return {name for name in ("grouped", "preshuffle") if kernel.spec.get(name)}
 
 
 @pytest.mark.parametrize("part", range(PARTS))
