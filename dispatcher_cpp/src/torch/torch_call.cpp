@@ -265,7 +265,7 @@ bool learn(const AtenTensorHandle* tensors, uint64_t count, uint64_t options, co
 /* learn_three(Tensor a, Tensor b, Tensor c, int options, int known) -> int, to learn_seven: 1 = it is known now */
 void learn_operator(StableIValue* stack, uint64_t given, uint64_t) {
   const uint64_t count = given - 2;
-  AtenTensorHandle tensors[KW_TORCH_TENSORS + KW_TORCH_RESULTS];
+  AtenTensorHandle tensors[KW_TORCH_TENSORS + KW_TORCH_RESULTS] = {};
   for (uint64_t i = 0; i < count; ++i) tensors[i] = reinterpret_cast<AtenTensorHandle>(stack[i]);
   const auto* known = reinterpret_cast<const kw_torch_known*>(stack[count + 1]);
   const bool learned = learn(tensors, count, stack[count], *known);

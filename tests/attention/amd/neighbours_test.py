@@ -32,9 +32,11 @@ def library(arch: str) -> KernelLibrary:
 
 
 @cache
-def dispatcher(arch: str) -> Dispatcher:
+def dispatcher(arch: str, problem: str) -> Dispatcher:
+    """Pages of whole tiles are served by kernels of batch prefill, too: there the kernel is named."""
     mocks.native_library()
-    return Dispatcher([library(arch)], f"sim:{arch}")
+    named = kernels(arch, problem) if problem == "pages_of_tiles" else []
+    return Dispatcher([library(arch)], f"sim:{arch}", selection=named[0].identity if named else "auto")
 
 
 def kernels(arch: str, problem: str) -> list[KernelEntry]:
@@ -58,10 +60,10 @@ def serves(arch: str, problem: str, clean: Clean) -> bool:
 def pose(arch: str, problem: str, clean: Clean) -> set[str]:
     """The kernels that were launched; what no kernel serves is refused."""
     if serves(arch, problem, clean):
-        PROBLEMS[problem](dispatcher(arch), clean)
+        PROBLEMS[problem](dispatcher(arch, problem), clean)
         return {report.kernel for report in device.last_reports()}
     with pytest.raises(NoKernelError):
-        PROBLEMS[problem](dispatcher(arch), clean)
+        PROBLEMS[problem](dispatcher(arch, problem), clean)
     return set()
 
 

@@ -47,7 +47,7 @@ def on_device(runtime: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
 def bench(library: Path, table: Path, *options: str) -> int:
     problems = str(table.with_name("problems.json"))
     asked = ["bench", "--library", str(library), "--device", "hip:0", "--problems", problems, "--output", str(table)]
-    only = ["--variant", "gemm", "--kernels", "*fp16_rcr_compv3_cshuffle_*_128x128x32_2x2x1_32x32x16"]
+    only = ["--variant", "gemm", "--kernels", "*fp16_rcr_compv3_cshuffle_*_128x128x64_2x2x1_32x32x16"]
     return main([*asked, *only, *FAST, *options])
 
 

@@ -26,7 +26,7 @@ FP32, FP16, ROW, COL = 1, 2, 0, 1
 MISSING = "/nonexistent/libamdhip64.so"
 
 
-def spec(wave: Extent, warp_tile: Extent, k_block_per_cu: int) -> GemmSpec:
+def spec(tile_k: int, wave: Extent, warp_tile: Extent, k_block_per_cu: int) -> GemmSpec:
     return GemmSpec(
         op="gemm",
         dtype_a=DType.FP16,
@@ -34,7 +34,7 @@ def spec(wave: Extent, warp_tile: Extent, k_block_per_cu: int) -> GemmSpec:
         dtype_c=DType.FP16,
         dtype_acc=DType.FP32,
         layout=Layout.RCR,
-        tile=Extent(m=128, n=128, k=32),
+        tile=Extent(m=128, n=128, k=tile_k),
         wave=wave,
         warp_tile=warp_tile,
         pipeline=Pipeline.COMPV3,
@@ -46,8 +46,8 @@ def spec(wave: Extent, warp_tile: Extent, k_block_per_cu: int) -> GemmSpec:
 
 # One of the kernels of each library.
 KERNELS = {
-    "gfx942": Kernel(arch="gfx942", spec=spec(Extent(m=2, n=2, k=1), Extent(m=32, n=32, k=16), 1)),
-    "gfx1201": Kernel(arch="gfx1201", spec=spec(Extent(m=4, n=2, k=1), Extent(m=16, n=16, k=16), 2)),
+    "gfx942": Kernel(arch="gfx942", spec=spec(64, Extent(m=2, n=2, k=1), Extent(m=32, n=32, k=16), 1)),
+    "gfx1201": Kernel(arch="gfx1201", spec=spec(32, Extent(m=4, n=2, k=1), Extent(m=16, n=16, k=16), 2)),
 }
 # kw_hip_gemm_arguments: pointers, strides, extents, leading dimensions of D tensors, counts, alpha and beta.
 ARGUMENTS = struct.Struct("<9Q7q6i4i3i2fi")
