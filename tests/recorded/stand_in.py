@@ -64,6 +64,7 @@ def stand_in(kernels: Sequence[Kernel], folder: Path) -> KernelLibrary:
         f"static const kw_arch arch = {{.struct_size = sizeof(kw_arch), .backend = {_BACKENDS[arch.backend]},"
         f' .name = "{arch.name}", .compute_units = {arch.compute_units}, .clock_ghz = {arch.clock_ghz},'
         f" .memory_gbytes_per_s = {arch.memory_gbytes_per_s}, .times = {TIMES[arch.time_model]},"
+        f" .lds_bytes = {arch.lds_bytes},"
         f" .flops_per_clock_per_cu = {{0, {rates}}}}};"
     )
     folder.mkdir(parents=True, exist_ok=True)
