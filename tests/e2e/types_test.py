@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import subprocess
 import sys
 from pathlib import Path
@@ -23,11 +24,13 @@ def program(dispatcher: Dispatcher, a: Any, b: Any, problem: GemmProblem) -> Non
 
 def checked(line: str, folder: Path) -> str:
     """What mypy says of a program with this line."""
-    (folder / "program.py").write_text(PROGRAM.format(line))
+    # Named by its text: mypy takes what it has cached of a file of this name, size and second.
+    program = f"program_{hashlib.sha256(line.encode()).hexdigest()[:16]}.py"
+    (folder / program).write_text(PROGRAM.format(line))
     command = [sys.executable, "-m", "mypy", "--follow-imports=silent", "--cache-dir", str(ROOT / ".mypy_cache/types")]
     paths = ":".join(str(ROOT / room) for room in ROOMS)
     done = subprocess.run(
-        [*command, "--config-file=", "--namespace-packages", "--explicit-package-bases", "program.py"],
+        [*command, "--config-file=", "--namespace-packages", "--explicit-package-bases", program],
         cwd=folder,
         env={"MYPYPATH": paths, "PATH": "/usr/bin:/bin"},
         capture_output=True,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Iterable, Type
 
 from kernelwright.pants import damaged_store, performance
-from kernelwright.pants.engine import exit_codes
+from kernelwright.pants.engine import exit_codes, progress
 from kernelwright.pants.goals import (
     bench,
     bench_engine,
@@ -83,6 +83,7 @@ def rules() -> Iterable[object]:
         *package_wheel.rules(),
         *performance.rules(),
         *pins.rules(),
+        *progress.rules(),
         *resource_report.rules(),
         *target_generation.rules(),
         *toolchain_files.rules(),

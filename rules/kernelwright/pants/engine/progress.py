@@ -13,17 +13,21 @@ import threading
 import time
 from collections import Counter
 from dataclasses import dataclass
-from typing import Callable, ContextManager, Iterator, Optional
+from typing import Callable, ContextManager, Iterable, Iterator, Optional
 
+from pants.engine.rules import collect_rules, rule
 from pants.engine.streaming_workunit_handler import (
+    WorkunitsCallbackFactory,
+    WorkunitsCallbackFactoryRequest,
     thread_locals_get_for_current_thread,
     thread_locals_set_for_current_thread,
 )
+from pants.engine.unions import UnionRule
 
 _logger = logging.getLogger(__name__)
 
 SECONDS = 10.0  # between two lines of one library
-PAUSE = 3.0  # seconds without any work after which a library is built anew: between its rules there are fewer
+PAUSE = 3.0  # seconds without any work after which a run builds a library anew: between its rules there are fewer
 
 
 @dataclass(frozen=True)
@@ -39,8 +43,8 @@ class Progress:
 
     Rules whose results Pants remembers never start, and their kernels count as done: what is left is what rules have
     begun with and not finished. After a change of a source, Pants runs the rules of actions before those of kernels and
-    of the library, so whichever starts first says that the library is being built. ``kernels`` is what the rule of the
-    library has said last.
+    of the library, so whichever starts first says that the library is being built: in each run, and again in a run with
+    ``--loop``. ``kernels`` is what the rule of the library has said last.
     """
 
     def __init__(
@@ -59,6 +63,7 @@ class Progress:
         self._rules = 0
         self._left: Counter[str] = Counter()  # the kernels that are not done, by how many rules hold each
         self._idle_since = -float("inf")
+        self._run = -1  # the last that built it
         self._next_line = 0.0
         self._watched = False
         self._console = thread_locals_get_for_current_thread()
@@ -91,7 +96,8 @@ class Progress:
     def _begin(self, kernels: set[str]) -> None:
         with self._lock:
             now = self._clock()
-            begins = self._rules == 0 and now - self._idle_since >= PAUSE
+            begins = self._run != _runs or (self._rules == 0 and now - self._idle_since >= PAUSE)
+            self._run = _runs
             if begins:
                 self._next_line = now + SECONDS
             self._rules += 1
@@ -123,6 +129,7 @@ class Progress:
         return SECONDS
 
 
+_runs = 0  # that this process has begun: a daemon begins many
 _builds: dict[str, Progress] = {}
 _lock = threading.RLock()
 
@@ -151,6 +158,26 @@ def _tick_until_done(progress: Progress) -> None:
     while seconds is not None:
         time.sleep(seconds)
         seconds = progress.tick()
+
+
+def begin_run() -> None:
+    """Pants begins a run."""
+    global _runs
+    _runs += 1
+
+
+class RunsRequest(WorkunitsCallbackFactoryRequest):
+    """Asks for what Pants calls as a run begins."""
+
+
+@rule
+async def tell_runs(_: RunsRequest) -> WorkunitsCallbackFactory:
+    """Pants remembers this result and calls the factory in each run; without a callback it starts no thread."""
+    return WorkunitsCallbackFactory(begin_run)
+
+
+def rules() -> Iterable[object]:
+    return [*collect_rules(), UnionRule(WorkunitsCallbackFactoryRequest, RunsRequest)]
 
 
 def _count(kernels: int) -> str:

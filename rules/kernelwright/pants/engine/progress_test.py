@@ -136,6 +136,16 @@ def test_the_next_build_begins_with_a_line_and_counts_anew(lines: pytest.LogCapt
     assert build.threads == 3
 
 
+def test_a_run_begins_with_a_line_however_soon_it_follows(lines: pytest.LogCaptureFixture) -> None:
+    """Rules of a run that was interrupted may still be there."""
+    build = Watched(3)
+    with build.progress.at_work("k1"):
+        progress.begin_run()
+        with build.progress.at_work("k1"), build.progress.at_work("k2"):
+            pass
+    assert lines.messages == ["Building liba.so for x86_64_v3: 3 kernels"] * 2
+
+
 def test_rules_that_follow_each_other_are_one_build(lines: pytest.LogCaptureFixture) -> None:
     """Kernels are built before the rule of the library runs, where a source has changed."""
     build = Watched(3)
