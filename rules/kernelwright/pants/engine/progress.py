@@ -15,7 +15,8 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import Callable, ContextManager, Iterable, Iterator, Optional
 
-from pants.engine.rules import collect_rules, rule
+from kernelwright.pants.compat import rule
+from pants.engine.rules import collect_rules
 from pants.engine.streaming_workunit_handler import (
     WorkunitsCallbackFactory,
     WorkunitsCallbackFactoryRequest,
@@ -170,7 +171,7 @@ class RunsRequest(WorkunitsCallbackFactoryRequest):
     """Asks for what Pants calls as a run begins."""
 
 
-@rule
+@rule()
 async def tell_runs(_: RunsRequest) -> WorkunitsCallbackFactory:
     """Pants remembers this result and calls the factory in each run; without a callback it starts no thread."""
     return WorkunitsCallbackFactory(begin_run)
