@@ -15,9 +15,9 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from kernelwright.dispatch.arrays.address import data_offset, public_address, read_pointer
 from kernelwright.dispatch.arrays.forks import Undivided
 from kernelwright.dispatch.arrays.view import Prepared, is_torch
+from kernelwright.dispatch.core import native
 
 Operands = tuple[Any, ...]  # inputs before outputs; None where an optional one is absent
 Addresses = Sequence[Any]  # one for each operand: int, or None where it is absent
@@ -76,33 +76,19 @@ def metadata_key(operands: Operands) -> tuple[object, ...] | None:
 class NumpyGuard:
     """Shapes, strides and dtypes of NumPy arrays; alignment and permission to write are read each time."""
 
-    __slots__ = ("_metadata", "_offset", "_written")
+    __slots__ = ("_metadata", "_outputs", "_read")
 
     def __init__(self, operands: Operands, outputs: int) -> None:
         """See :func:`guard_of`."""
-        self._metadata = metadata_key(operands) or ()
-        self._written = (False,) * (len(operands) - outputs) + (True,) * outputs
-        self._offset = data_offset()
+        self._metadata = metadata_key(operands)
+        self._outputs = outputs
+        self._read = native.extension().array_addresses
 
     def addresses(self, operands: Operands, keyed: bool = False) -> Addresses | None:
         """See :class:`Guard`."""
-        metadata, kind, offset = self._metadata, np.ndarray, self._offset
-        if len(operands) != len(metadata):
+        if not keyed and metadata_key(operands) != self._metadata:
             return None
-        found: list[int | None] = []
-        for array, expected, written in zip(operands, metadata, self._written):  # noqa: B905 - strict= costs 0.3 us
-            if array is None:
-                if expected is not None:
-                    return None
-                found.append(None)
-                continue
-            if not keyed and (type(array) is not kind or (array.shape, array.strides, array.dtype) != expected):
-                return None
-            flags = array.flags
-            if not (flags.behaved if written else flags.aligned):  # behaved: aligned and writable
-                return None
-            found.append(public_address(array) if offset is None else read_pointer(id(array) + offset).value)
-        return found
+        return self._read(operands, self._outputs)
 
 
 class TorchGuard:

@@ -1,13 +1,16 @@
 from __future__ import annotations
 
+import sys
 from typing import Any
 
 import ml_dtypes
 import numpy as np
 import pytest
 
-from kernelwright.dispatch.arrays import address, guards
+from kernelwright.dispatch.arrays import guards
 from kernelwright.dispatch.arrays.view import Prepared
+from kernelwright.dispatch.core import native
+from kernelwright.dispatch.testdata import mocks
 
 
 def f32(*shape: int) -> np.ndarray[Any, np.dtype[np.float32]]:
@@ -18,10 +21,12 @@ def documented(*arrays: np.ndarray[Any, Any]) -> list[int]:
     return [array.ctypes.data for array in arrays]
 
 
-@pytest.mark.parametrize("quick", [True, False])
-def test_addresses_of_numpy_arrays(quick: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    if not quick:
-        monkeypatch.setattr(guards, "data_offset", lambda: None)
+@pytest.fixture(autouse=True, scope="module")
+def library() -> None:
+    mocks.native_library()
+
+
+def test_addresses_of_numpy_arrays() -> None:
     for dtype in (np.float32, np.int8, ml_dtypes.bfloat16):
         a, b, c, out = (np.zeros((4, 6), dtype)[i:, i:] for i in range(4))
         guard = guards.guard_of((a, b, None, out))
@@ -37,18 +42,30 @@ def test_addresses_of_numpy_arrays(quick: bool, monkeypatch: pytest.MonkeyPatch)
         assert guard.addresses((a, b, None, c, b, out)) is None
 
 
-def test_addresses_are_read_where_the_array_struct_holds_them(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert address.data_offset() == object.__basicsize__  # where this fails, addresses are right but slow
-    view = f32(4, 6)[1:, 2:]
-    assert address.address_of(view) == address.public_address(view) == view.ctypes.data
-    uncached = address.data_offset.__wrapped__
-    monkeypatch.setattr(address, "public_address", lambda array: 4096)
-    assert uncached() is None  # another layout than expected
-    monkeypatch.undo()
-    monkeypatch.setattr("platform.python_implementation", lambda: "PyPy")
-    assert uncached() is None
-    monkeypatch.setattr(address, "data_offset", lambda: None)
-    assert address.address_of(view) == view.ctypes.data
+def test_the_extension_reads_addresses_and_flags() -> None:
+    extension = native.extension()
+    view, frozen = f32(4, 6)[1:, 2:], f32(3)
+    shifted = np.zeros(65, np.uint8)[1:].view(np.float32)
+    frozen.flags.writeable = False
+    assert extension.array_address(view) == view.ctypes.data
+    assert extension.array_address(shifted) == shifted.ctypes.data
+    assert extension.array_addresses((), 0) == []
+    assert extension.array_addresses((view, None, frozen), 0) == [view.ctypes.data, None, frozen.ctypes.data]
+    assert extension.array_addresses((view, None, frozen), 1) is None
+    assert extension.array_addresses((frozen, view), 1) == [frozen.ctypes.data, view.ctypes.data]
+    assert extension.array_addresses((view, shifted), 0) is None
+    before = sys.getrefcount(view), sys.getrefcount(None)
+    for _ in range(50):
+        extension.array_addresses((view, None, frozen), 1)
+    assert sys.getrefcount(view) == before[0] and abs(sys.getrefcount(None) - before[1]) < 40
+    with pytest.raises(AttributeError, match="__array_struct__"):
+        extension.array_addresses((view, 5), 0)
+    with pytest.raises(TypeError, match="array_addresses takes a tuple"):
+        extension.array_addresses((view,))  # type: ignore[call-arg]
+    with pytest.raises(TypeError, match="array_address takes an array"):
+        extension.array_address()  # type: ignore[call-arg]
+    with pytest.raises(SystemError):
+        extension.array_addresses([view], 0)  # type: ignore[arg-type]
 
 
 def test_arrays_of_other_metadata_are_checked() -> None:

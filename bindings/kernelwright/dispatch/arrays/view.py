@@ -9,7 +9,7 @@ import numpy as np
 from numpy.ma import MaskedArray  # as np.ma it would be imported by the first call
 
 from kernelwright.dispatch.arrays import dlpack, dtypes
-from kernelwright.dispatch.arrays.address import address_of
+from kernelwright.dispatch.core import native
 from kernelwright.dispatch.core.device import cuda_device_of
 from kernelwright.dispatch.core.errors import ArrayError
 
@@ -108,7 +108,8 @@ def _from_numpy(array: np.ndarray[Any, Any], name: str) -> ArrayView:
     if not array.flags.aligned:
         raise ArrayError(f"{name} is not aligned to its element size of {size} bytes; pass a copy")
     readonly = not array.flags.writeable
-    return ArrayView(address_of(array), array.shape, strides, dtype, fnuz, "cpu", "numpy", array, readonly)
+    address = native.extension().array_address(array)
+    return ArrayView(address, array.shape, strides, dtype, fnuz, "cpu", "numpy", array, readonly)
 
 
 def _check_byte_order(dtype: np.dtype[Any], name: str) -> None:

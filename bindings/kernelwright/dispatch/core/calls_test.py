@@ -1,20 +1,19 @@
 from __future__ import annotations
 
 import gc
-import importlib.util
 import sys
 import threading
 import time
 import weakref
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
 import pytest
 
 from kernelwright.dispatch import BoundPlan, Dispatcher, GemmProblem, KernelLibrary, LaunchError
-from kernelwright.dispatch.core import calls, native
+from kernelwright.dispatch.core import native
+from kernelwright.dispatch.core.errors import NativeLibraryError
 from kernelwright.dispatch.testdata import mocks
 
 
@@ -101,21 +100,22 @@ def test_other_threads_run_during_long_launches(dispatcher: Dispatcher, count: l
     pytest.fail("no other thread ran during 1000 launches")
 
 
-def test_threads_whose_first_calls_meet_share_one_definition(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A builtin points to its definition without keeping it alive, so a second one would be freed under the first."""
+def test_the_extension_checks_what_it_is_given() -> None:
     mocks.native_library()
-    found = importlib.util.find_spec(calls.__name__)
-    assert found is not None and found.loader is not None
-    fresh = importlib.util.module_from_spec(found)
-    found.loader.exec_module(fresh)
-    both, library = threading.Barrier(2, timeout=20), native.library()
+    extension = native.extension()
+    for wrong in ((), (1, 2, 3), (1, 2, 3, True, None, print, None, None)):
+        with pytest.raises(TypeError, match="bound_call takes plan"):
+            extension.bound_call(*wrong)
+    with pytest.raises(TypeError):
+        extension.bound_call("plan", 2, 3, True, None, print, None)  # type: ignore[arg-type]
+    with pytest.raises((OverflowError, TypeError)):
+        extension.bound_call(1 << 80, 2, 3, True, None, print, None)
 
-    def met() -> Any:
-        both.wait()
-        return library
 
-    monkeypatch.setattr(native, "library", met)
-    with ThreadPoolExecutor(2) as pool:
-        one, other = [pool.submit(fresh._builtins) for _ in range(2)]
-        assert one.result() is other.result()
-    assert fresh._builtins() is one.result()
+def test_a_python_without_a_global_lock_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It lays out its objects differently."""
+    mocks.native_library()
+    path = native.library()._name
+    monkeypatch.setattr(sys, "abiflags", "t")
+    with pytest.raises(NativeLibraryError, match="no global interpreter lock; allowed"):
+        native._open(path)

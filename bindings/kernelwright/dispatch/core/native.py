@@ -1,4 +1,4 @@
-"""The frame of the C ABI in ctypes, the functions of libkernelwright.so, and its statuses as exceptions.
+"""The frame of the C ABI in ctypes, libkernelwright.so with its functions, and its statuses as exceptions.
 
 The library is loaded on first use. Structs of an operation stand in its own folder.
 """
@@ -8,11 +8,14 @@ from __future__ import annotations
 import ctypes
 import importlib.readers  # noqa: F401 - resources.files() would import it when the first dispatcher is made
 import os
+import sys
 import threading
 from collections.abc import Callable
 from ctypes import POINTER, byref, c_char_p, c_double, c_int32, c_size_t, c_uint32, c_uint64, c_void_p, sizeof
 from importlib import resources
-from typing import Any
+from importlib.machinery import ExtensionFileLoader
+from importlib.util import module_from_spec, spec_from_file_location
+from typing import Any, Protocol, cast
 
 from kernelwright.dispatch.core import errors
 
@@ -195,6 +198,32 @@ class TorchCount(ctypes.Structure):
     _fields_ = [("calls", c_uint64), ("host_ns", c_uint64)]
 
 
+class Extension(Protocol):
+    """The extension module, of CPython's stable ABI: ``dispatcher_cpp/src/python/module.cpp``."""
+
+    def bound_call(
+        self,
+        plan: int,
+        launch: int,
+        args: int,
+        keep_interpreter: bool,
+        result: object,
+        failed: Callable[[int], object],
+        keep: object,
+        /,
+    ) -> Callable[[], Any]:
+        """A function that launches and returns ``result``; after a launch that fails ``failed(status)``, which raises.
+
+        Structs are given by their addresses; ``keep`` owns them.
+        """
+
+    def array_address(self, array: Any, /) -> int:
+        """The address of a NumPy array's first element."""
+
+    def array_addresses(self, arrays: tuple[Any, ...], outputs: int, /) -> list[int | None] | None:
+        """Those of NumPy arrays, None for None; None if one is not aligned, or of the last ``outputs`` read-only."""
+
+
 _SIGNATURES: dict[str, tuple[Any, list[Any]]] = {
     "kw_dispatcher_version": (c_uint32, []),
     "kw_dispatcher_abi_version": (c_uint32, []),
@@ -226,12 +255,10 @@ _SIGNATURES: dict[str, tuple[Any, list[Any]]] = {
     "kw_torch_forget": (None, []),
     "kw_torch_after_fork": (None, []),
     "kw_torch_counted": (TorchCount, [c_uint32, c_uint32]),
-    "kw_python_use": (None, [c_void_p]),
-    "kw_python_call": (c_void_p, [c_void_p, c_void_p]),
 }
 
 _lock = threading.Lock()
-_loaded: ctypes.CDLL | None = None
+_loaded: tuple[ctypes.CDLL, Extension] | None = None
 
 
 def _after_fork() -> None:
@@ -250,10 +277,17 @@ def library() -> ctypes.CDLL:
         with _lock:
             if _loaded is None:
                 _loaded = _load()
-    return _loaded
+    return _loaded[0]
 
 
-def _load() -> ctypes.CDLL:
+def extension() -> Extension:
+    """The extension module in libkernelwright.so. Raises NativeLibraryError."""
+    library()
+    assert _loaded is not None
+    return _loaded[1]
+
+
+def _load() -> tuple[ctypes.CDLL, Extension]:
     given = os.environ.get("KERNELWRIGHT_LIBRARY")
     if given:
         return _open(given)
@@ -266,7 +300,7 @@ def _load() -> ctypes.CDLL:
         return _open(str(path))
 
 
-def _open(path: str) -> ctypes.CDLL:
+def _open(path: str) -> tuple[ctypes.CDLL, Extension]:
     try:
         opened = ctypes.CDLL(path)
         for name, (result, arguments) in _SIGNATURES.items():
@@ -279,7 +313,23 @@ def _open(path: str) -> ctypes.CDLL:
         raise errors.NativeLibraryError(
             f"{path} has dispatcher and ABI versions {versions}; allowed: {(DISPATCHER_VERSION, ABI_VERSION)}"
         )
-    return opened
+    return opened, _extension(path)
+
+
+def _extension(path: str) -> Extension:
+    if "t" in sys.abiflags:
+        raise errors.NativeLibraryError(
+            "this Python has no global interpreter lock; allowed: CPython with one, of which the stable ABI is"
+        )
+    name = f"{__package__}._native"
+    spec = spec_from_file_location(name, path, loader=ExtensionFileLoader(name, path))
+    assert spec is not None and spec.loader is not None
+    try:
+        module = module_from_spec(spec)
+        spec.loader.exec_module(module)
+    except (ImportError, SystemError) as error:
+        raise errors.NativeLibraryError(f"{path} is no extension module of this Python: {error}") from error
+    return cast(Extension, module)
 
 
 OK = 0

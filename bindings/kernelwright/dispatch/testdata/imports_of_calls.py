@@ -25,7 +25,7 @@ def listen() -> None:
     """Note every module that is searched for from now on; Python tells of none that is there already."""
 
     def heard(event: str, arguments: tuple[Any, ...]) -> None:
-        if event == "import":
+        if event == "import" and arguments[1] is None:  # a file is given where no search, and no lock, is needed
             imported.append(arguments[0])
 
     sys.addaudithook(heard)
