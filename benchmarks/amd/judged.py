@@ -28,6 +28,7 @@ from kernelwright.codegen.formulas.cdna import Kernel, estimate
 from kernelwright.codegen.formulas.devices import device_of
 from kernelwright.codegen.formulas.machine import Device
 from kernelwright.codegen.formulas.products import Problem
+from kernelwright.codegen.operations.gemm.formulas import tiles as bounds
 
 FOLDS = 4
 HELD_OUT_FOLD = 0
@@ -99,13 +100,25 @@ class Judged:
         return abs(self.us / self.row.us - 1)
 
 
-def judge(rows: Sequence[Row], tiles: Mapping[str, Sequence[Tile]]) -> list[Judged]:
-    """Each row by the formula with its constants."""
+def fitted(p: Problem, t: Kernel, d: Device) -> float:
+    """Microseconds by the formula with its constants."""
+    return estimate(p, t, d, math.inf).total_us
+
+
+def bound(p: Problem, t: Kernel, d: Device) -> float:
+    """Microseconds by stated rates alone, as of architectures without published times."""
+    return bounds.estimate(p, bounds.Kernel(*t[:3], t.stream_k, t.twice), d, math.inf).total_us
+
+
+def judge(
+    rows: Sequence[Row], tiles: Mapping[str, Sequence[Tile]], by: Callable[[Problem, Kernel, Device], float] = fitted
+) -> list[Judged]:
+    """Each row by a formula."""
     archs = {name: load(name) for name in {row.arch for row in rows}}
 
     def microseconds(row: Row) -> Callable[[Tile], float]:
         share = SCALED_SHARE[row.arch]
-        return lambda tile: estimate(*inputs(row, tile, archs[row.arch], share), math.inf).total_us
+        return lambda tile: by(*inputs(row, tile, archs[row.arch], share))
 
     found = []
     for row in rows:

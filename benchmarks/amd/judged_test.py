@@ -10,7 +10,7 @@ import pytest
 from amd.convolutions import FITTED
 from amd.convolutions import read as read_convolutions
 from amd.convolutions import summary as conv_summary
-from amd.judged import HELD_OUT_FOLD, Judged, candidates, fold, judge, summary
+from amd.judged import HELD_OUT_FOLD, Judged, bound, candidates, fold, judge, summary
 from amd.published import Row, read
 
 RESULTS = Path(__file__).resolve().parents[1] / "results"
@@ -41,6 +41,16 @@ def test_held_out_problems_are_predicted_as_the_page_says(
     assert found["rows"] == rows
     assert found["mean error"] <= mean, found
     assert found["first"] >= first and found["first three"] >= first_three, found
+
+
+@pytest.mark.parametrize(
+    ("path", "family", "units", "most"), [(CK_TILE, "ck_tile_fp8", 256, 0.03), (AITER, "a8w8_blockscale", 304, 0.01)]
+)
+def test_bounds_rank_hardly_any_fastest_kernel_first(path: Path, family: str, units: int, most: float) -> None:
+    """So no set of architectures that have nothing but bounds is chosen by them."""
+    rows = [row for row in read(path) if row.family == family]
+    found = summary(judge([row for row in rows if row.units == units], candidates(rows), bound))
+    assert found["first"] <= most and found["predicted over published"] < 0.5, found
 
 
 def test_choices_among_convolution_kernels_are_as_the_page_says() -> None:

@@ -7,7 +7,7 @@ from typing import Any
 
 from kernelwright.dispatch import GemmProblem, GroupedGemmProblem
 from kernelwright.tile_engine.coverage.layer_problem import LayerProblem, drawn
-from kernelwright.tile_engine.problems.linear_layers import LinearLayer, linear_layers
+from kernelwright.tile_engine.problems.linear_layers import LinearLayer, epilogue_fields, linear_layers
 from kernelwright.tile_engine.problems.models import Model, models
 
 _MOST_ROWS = 16384
@@ -42,7 +42,7 @@ def _layer(model: Model, layer: LinearLayer, rows: int, dtype: str) -> Iterator[
         )
 
     yield made("forward", rows, layer.n, layer.k, "rcr")
-    epilogue = _epilogue(layer)
+    epilogue = epilogue_fields(layer.epilogue)
     if epilogue:
         yield made("forward, bias and activation", rows, layer.n, layer.k, "rcr", **epilogue)
     if layer.name in _RESIDUAL:
@@ -54,13 +54,6 @@ def _layer(model: Model, layer: LinearLayer, rows: int, dtype: str) -> Iterator[
     yield made("gradient of the input", rows, layer.k, layer.n, "rrr")
     yield made("gradient of the weight", layer.n, layer.k, rows, "crr")
     yield made("gradient added in fp32", layer.n, layer.k, rows, "crr", dtype_c="fp32", beta=1.0)
-
-
-def _epilogue(layer: LinearLayer) -> dict[str, Any]:
-    """The fields that a layer's epilogue, such as ``bias_fast_gelu``, stands for."""
-    bias, activation = layer.epilogue.startswith("bias"), layer.epilogue.removeprefix("bias").removeprefix("_")
-    found: dict[str, Any] = {"num_d": 1, "ld_multi_d": (0,)} if bias else {}
-    return {**found, "activation": activation} if activation else found
 
 
 def _gated(model: Model, dtype: str) -> Iterator[LayerProblem]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Any
 
 from kernelwright.tile_engine.problems.models import Model
 
@@ -26,6 +27,13 @@ class LinearLayer:
 def linear_layers(model: Model) -> tuple[LinearLayer, ...]:
     """Projections that share their input are one product."""
     return (*_attention(model), *_feed_forward(model), *_output(model))
+
+
+def epilogue_fields(epilogue: str) -> dict[str, Any]:
+    """The fields of a GEMM problem that a layer's epilogue, such as ``bias_fast_gelu``, stands for."""
+    bias, activation = epilogue.startswith("bias"), epilogue.removeprefix("bias").removeprefix("_")
+    found: dict[str, Any] = {"num_d": 1, "ld_multi_d": (0,)} if bias else {}
+    return {**found, "activation": activation} if activation else found
 
 
 def _attention(model: Model) -> Iterator[LinearLayer]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from kernelwright.tile_engine.results.analysis import Timed, best
@@ -31,13 +31,57 @@ class Step:
     companions: tuple[str, ...] = ()
 
 
-def greedy_cover(times: Sequence[Timed], cost: Callable[[str], float] = lambda identity: 1.0) -> list[Step]:
-    """Kernels in the order in which they gain most for their cost, until none gains anything.
+def greedy_cover(
+    times: Sequence[Timed],
+    cost: Callable[[str], float] = lambda identity: 1.0,
+    given: Collection[str] = (),
+    reach: float = math.inf,
+) -> list[Step]:
+    """Kernels in the order in which they gain most for their cost, until none gains anything or they reach a share.
 
     The gain of a kernel is the rise of the sum of logarithms of shares; ``cost`` of an identity, in any unit, divides
     it, with that of the companions that it needs and that are not there yet. Equal gains are decided by identity, so
-    equal tables give equal covers.
+    equal tables give equal covers. Identities ``given`` are there from the start, and are no steps.
     """
+    shares, names, needs = _shares(times)
+    reached = reached_by(times, given)
+    for identity in given:
+        shares.pop(identity, None)
+    steps: list[Step] = []
+    spent, brought = 0.0, set[str]()
+
+    def price(identity: str) -> float:
+        return cost(identity) + _sum(cost, needs[identity] - brought)
+
+    while shares and mean_share(reached) < reach:
+        identity = min(shares, key=lambda one: (-_gain(shares[one], reached) / price(one), one))
+        of_kernel = shares.pop(identity)
+        if _gain(of_kernel, reached) <= 0:
+            break
+        reached |= {problem: max(share, reached[problem]) for problem, share in of_kernel.items()}
+        spent += price(identity)
+        new = tuple(sorted(needs[identity] - brought))
+        brought.update(new)
+        steps.append(Step(identity, names[identity], mean_share(reached), min(reached.values()), spent, new))
+    return steps
+
+
+def reached_by(times: Sequence[Timed], identities: Collection[str]) -> dict[int, float]:
+    """Of each problem, the share of the best kernel's speed that the best of these kernels has, at least UNSERVED."""
+    shares, _, _ = _shares(times)
+    reached = dict.fromkeys(best(times), UNSERVED)
+    for identity in identities:
+        reached |= {problem: max(share, reached[problem]) for problem, share in shares.get(identity, {}).items()}
+    return reached
+
+
+def mean_share(reached: Mapping[int, float]) -> float:
+    """Geometric mean over problems."""
+    return math.exp(math.fsum(map(math.log, reached.values())) / len(reached))
+
+
+def _shares(times: Sequence[Timed]) -> tuple[dict[str, dict[int, float]], dict[str, str], dict[str, set[str]]]:
+    """Shares of the best kernel's speed by identity and problem, names, and the companions of plans."""
     fastest = {problem: one.milliseconds for problem, one in best(times).items()}
     shares: dict[str, dict[int, float]] = {}
     names: dict[str, str] = {}
@@ -47,25 +91,7 @@ def greedy_cover(times: Sequence[Timed], cost: Callable[[str], float] = lambda i
         of_kernel = shares.setdefault(one.identity, {})
         of_kernel[one.problem] = max(of_kernel.get(one.problem, 0.0), fastest[one.problem] / one.milliseconds)
         names[one.identity] = one.kernel
-    reached = dict.fromkeys(fastest, UNSERVED)
-    steps: list[Step] = []
-    spent, brought = 0.0, set[str]()
-
-    def price(identity: str) -> float:
-        return cost(identity) + _sum(cost, needs[identity] - brought)
-
-    while shares:
-        identity = min(shares, key=lambda one: (-_gain(shares[one], reached) / price(one), one))
-        of_kernel = shares.pop(identity)
-        if _gain(of_kernel, reached) <= 0:
-            break
-        reached |= {problem: max(share, reached[problem]) for problem, share in of_kernel.items()}
-        spent += price(identity)
-        new = tuple(sorted(needs[identity] - brought))
-        brought.update(new)
-        mean = math.exp(math.fsum(map(math.log, reached.values())) / len(reached))
-        steps.append(Step(identity, names[identity], mean, min(reached.values()), spent, new))
-    return steps
+    return shares, names, needs
 
 
 def _sum(cost: Callable[[str], float], identities: Iterable[str]) -> float:

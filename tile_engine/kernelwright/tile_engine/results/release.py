@@ -10,7 +10,7 @@ from typing import Any
 
 from kernelwright.files.strict_json import read_json
 from kernelwright.tile_engine.results.analysis import Timed
-from kernelwright.tile_engine.results.cover import Step, greedy_cover
+from kernelwright.tile_engine.results.cover import Step, greedy_cover, mean_share, reached_by
 
 _EXTENTS = ("tile", "wave", "warp_tile", "cluster", "pad")
 Cost = Mapping[str, float]
@@ -23,10 +23,12 @@ class Release:
 
     :ivar steps: one for each kernel: what the set reaches with it.
     :ivar problems: how many problems the shares are of.
+    :ivar start: what the kernels reach that are in the set anyway.
     """
 
     steps: tuple[Step, ...]
     problems: int
+    start: float
 
 
 def require_stages(columns: Collection[str], auxiliary: Sequence[str]) -> None:
@@ -41,16 +43,21 @@ def require_stages(columns: Collection[str], auxiliary: Sequence[str]) -> None:
         )
 
 
-def choose_release(times: Sequence[Timed], cost: Cost, reach: float, most: int | None) -> Release:
+def choose_release(
+    times: Sequence[Timed], cost: Cost, reach: float, most: int | None, given: Collection[str] = ()
+) -> Release:
     """Kernels until the geometric mean of shares is ``reach``, at most ``most`` with their companions.
+
+    Kernels ``given`` are in the set anyway and are neither listed nor counted.
 
     ValueError if tables hold no time, or if all kernels, or ``most`` of them, reach less.
     """
     if not times:
         raise ValueError("the tables hold no time of the element type on the architecture")
-    steps = greedy_cover(times, cost.__getitem__)
+    steps = greedy_cover(times, cost.__getitem__, given, reach)
     taken: list[Step] = []
-    count, reached = 0, 0.0
+    start = mean_share(reached_by(times, given))
+    count, reached = 0, start
     for step in steps:
         count += 1 + len(step.companions)
         if reached >= reach or (most is not None and count > most):
@@ -63,7 +70,7 @@ def choose_release(times: Sequence[Timed], cost: Cost, reach: float, most: int |
             f"{what} reach {reached:.4f} of the fastest kernels' speed, below {reach}; "
             "allow more kernels or ask for less"
         )
-    return Release(tuple(taken), len({one.problem for one in times}))
+    return Release(tuple(taken), len({one.problem for one in times}), start)
 
 
 def entry(spec: Mapping[str, Any], dtype: str = "", other: str = "") -> dict[str, Any]:
@@ -76,11 +83,16 @@ def entry(spec: Mapping[str, Any], dtype: str = "", other: str = "") -> dict[str
     return {"op": spec["op"], "problem": problem}
 
 
-def add_to_rule_set(path: Path, arch: str, entries: Sequence[Mapping[str, Any]]) -> int:
-    """Add entries to an architecture's list in a rule set's file, each once; how many the list has then."""
+def add_to_rule_set(path: Path, arch: str, entries: Sequence[Mapping[str, Any]], *, anew: bool = False) -> int:
+    """Add entries to an architecture's list in a rule set's file, each once; how many the list has then.
+
+    ``anew`` drops what the list had.
+    """
     content: dict[str, list[Any]] = read_json(path) if path.exists() else {}
     if not isinstance(content, dict) or not all(isinstance(listed, list) for listed in content.values()):
         raise ValueError(f"{path} is no rule set; name a file that holds {{architecture: [entry, …]}}, or a new one")
+    if anew:
+        content[arch] = []
     listed = content.setdefault(arch, [])
     listed += [one for one in entries if one not in listed]
     lines = [

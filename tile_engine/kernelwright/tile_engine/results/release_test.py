@@ -36,6 +36,15 @@ def test_kernels_are_added_until_the_share_is_reached() -> None:
         choose_release([], cost, 0.9, None)
 
 
+def test_kernels_that_are_there_anyway_are_no_steps() -> None:
+    times = timed([cells("a", 0, 1), cells("a", 1, 4), cells("b", 0, 2), cells("b", 1, 2), cells("c", 1, 1)])
+    cost = {"a": 1.0, "b": 1.0, "c": 1.0}
+    found = choose_release(times, cost, 0.99, None, ["a"])
+    assert found.start == pytest.approx(0.5) and [step.identity for step in found.steps] == ["c"]
+    assert found.steps[0].efficiency == pytest.approx(1) and found.steps[0].cost == 1
+    assert choose_release(times, cost, 0.5, None, ["a"]).steps == ()
+
+
 def test_companions_count_as_kernels() -> None:
     rows = [cells("a", 0, 4), {**cells("b", 0, 1), "stages": "combine"}, cells("a", 1, 1)]
     cost = {"a": 1.0, "b": 1.0, "combine": 1.0}
@@ -60,7 +69,8 @@ def test_a_rule_set_gets_each_kernel_once(tmp_path: Path) -> None:
     path = tmp_path / "release.json"
     entries = [entry(kernel.spec.model_dump(mode="json")) for kernel in KERNELS]
     assert add_to_rule_set(path, "sm_90a", entries) == add_to_rule_set(path, "sm_90a", entries) == len(KERNELS) == 2
-    assert add_to_rule_set(path, "gfx942", entries[:1]) == 1
+    assert add_to_rule_set(path, "gfx942", entries) == 2
+    assert add_to_rule_set(path, "gfx942", entries[:1], anew=True) == 1
     assert {name: len(listed) for name, listed in json.loads(path.read_text()).items()} == {"gfx942": 1, "sm_90a": 2}
 
 

@@ -25,9 +25,9 @@ def estimate(spec: GemmSpec, problem: GemmProblem, arch: Arch, split: int, units
     if arch.time_model == "processors":
         return processors.estimate(_processor_problem(spec, problem, split), _processor_kernel(spec), device)
     if arch.time_model in ("cdna3", "cdna4"):
-        kernel = _cdna_kernel(spec, arch.time_model == "cdna4")
-        return cdna.estimate(_tiles_problem(problem, split), kernel, device, math.inf)
-    return tiles.estimate(_tiles_problem(problem, split), _tiles_kernel(spec), device, math.inf)
+        kernel = cdna_kernel(spec, arch.time_model == "cdna4")
+        return cdna.estimate(tiles_problem(problem, split), kernel, device, math.inf)
+    return tiles.estimate(tiles_problem(problem, split), _tiles_kernel(spec), device, math.inf)
 
 
 def _hopper_problem(problem: GemmProblem, split: int) -> hopper.Problem:
@@ -63,7 +63,8 @@ def _processor_kernel(spec: GemmSpec) -> processors.Kernel:
     )  # fmt: skip
 
 
-def _tiles_problem(problem: GemmProblem, split: int) -> Problem:
+def tiles_problem(problem: GemmProblem, split: int) -> Problem:
+    """What the formulas of AMD GPUs read of a problem."""
     read_a = 1 if problem.stride_a == 0 else problem.batch
     read_b = 1 if problem.stride_b == 0 else problem.batch
     elements = sum(problem.d_elements)
@@ -87,7 +88,8 @@ def _tiles_kernel(spec: GemmSpec) -> tiles.Kernel:
     return tiles.Kernel(spec.tile.m, spec.tile.n, spec.tile.k, stream, spec.split_k or stream)
 
 
-def _cdna_kernel(spec: GemmSpec, newer: bool) -> cdna.Kernel:
+def cdna_kernel(spec: GemmSpec, newer: bool) -> cdna.Kernel:
+    """What the formulas of CDNA3 and CDNA4 read of a kernel."""
     stream = spec.stream_k is not StreamK.NONE
     tile, wave = spec.tile, spec.wave
     twice = spec.split_k or stream

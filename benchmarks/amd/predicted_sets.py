@@ -1,0 +1,239 @@
+"""GEMM kernels for a release set by predicted times: candidates, problems, and the fewest that come near the best.
+
+Times are those that the dispatcher ranks by (``formulas/cdna.py``): predicted from counts and from constants fitted to
+measurements that AMD published. We measured none of them. The formula reads tile, waves and how K is shared; kernels
+that differ in nothing else are predicted alike, and one of them stands for all: ``compv3``, whose one stage in LDS is
+what the formula counts, with the matrix instruction whose LDS accesses had the fewest counted bank conflicts. Stream-K
+kernels are no candidates: no published time is of one.
+"""
+
+from __future__ import annotations
+
+import itertools
+import json
+import math
+import sys
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+from selection.formula import Array, Formula
+
+from kernelwright.arch import Arch
+from kernelwright.codegen.dtypes import ELEMENT_BYTES, DType
+from kernelwright.codegen.formulas.devices import device_of
+from kernelwright.codegen.formulas.products import Problem
+from kernelwright.codegen.kernel import Kernel
+from kernelwright.codegen.operation import operation
+from kernelwright.codegen.operations.gemm.arch_section import gemm_section
+from kernelwright.codegen.operations.gemm.complete import complete
+from kernelwright.codegen.operations.gemm.spec import GemmSpec, StreamK, gemm_spec
+from kernelwright.codegen.operations.gemm.time_model.serves import refusal
+from kernelwright.codegen.operations.gemm.time_model.slices import slices
+from kernelwright.codegen.operations.gemm.time_model.times import cdna_kernel, tiles_problem
+from kernelwright.codegen.selecting.sets import expand_set
+from kernelwright.codegen.selecting.specs import build_spec
+from kernelwright.codegen.selecting.validate import validate
+from kernelwright.problems.gemm.problem import GemmProblem
+from kernelwright.tile_engine.problems.gemm import layer_problems
+from kernelwright.tile_engine.problems.linear_layers import epilogue_fields
+from kernelwright.tile_engine.results.analysis import Timed
+
+COUNTS = Path(__file__).resolve().parents[1] / "results" / "amd_conflicts.json"
+SIDES = (16, 32, 48, 64, 80, 96, 112, 128, 160, 192, 224, 256)
+"""Rows and columns of tiles that the published tables have; of larger ones no time is known."""
+ROW_BYTES = (64, 128, 256)
+"""Bytes of K in a tile, likewise."""
+_SHARED_K: tuple[Mapping[str, Any], ...] = ({}, {"split_k": True})
+_TRAINING_ROWS = 100  # gradients are computed of batches, not of single tokens
+
+
+class Group(NamedTuple):
+    """Kernels that serve the same products.
+
+    :ivar also: another element type of the same size, which gets the same tiles.
+    """
+
+    dtype: str
+    layout: str
+    also: str = ""
+    dtype_c: str = ""
+
+    @property
+    def text(self) -> str:
+        """E.g. ``bf16 rcr``."""
+        return f"{self.dtype} {self.layout}"
+
+
+GROUPS = (
+    Group("bf16", "rcr", "fp16"),
+    Group("bf16", "rrr", "fp16"),
+    Group("bf16", "crr", "fp16"),
+    Group("fp8", "rcr", dtype_c="bf16"),
+)
+"""Forward products, gradients of inputs and of weights; 8-bit gradients are computed with transposed copies, as rcr."""
+
+
+def problems(part: str, group: Group) -> list[GemmProblem]:
+    """The linear layers of a part of the models, each once: forward with their epilogues, or a gradient of theirs.
+
+    A layer's weight is (n, k): the gradient of its input is a product of (m, n) and (n, k), that of its weight one of
+    (n, m) and (m, k).
+    """
+    types = {"dtype": group.dtype, "dtype_c": group.dtype_c, "layout": group.layout, "split_k": 0}
+    found: dict[GemmProblem, None] = {}
+    for one in layer_problems(part):
+        if group.layout == "rcr":
+            found[GemmProblem(one.m, one.n, one.k, **types, **epilogue_fields(one.epilogue))] = None
+        elif one.m >= _TRAINING_ROWS:
+            m, n, k = (one.m, one.k, one.n) if group.layout == "rrr" else (one.n, one.k, one.m)
+            found[GemmProblem(m, n, k, **types)] = None
+    return list(found)
+
+
+def candidates(arch: Arch, group: Group) -> list[Kernel]:
+    """A legal kernel for each tile, division among waves and way to share K that the published tables cover.
+
+    Forward kernels serve any epilogue, and batches: the formula charges nothing for either.
+    """
+    every = {"activation": "any", "batched": True} if group.layout == "rcr" else {}
+    fields = {
+        "op": "gemm", "dtype": group.dtype, "layout": group.layout, "pipeline": "compv3", "epilogue": "cshuffle",
+        "scheduler": "intrawave", **({"dtype_c": group.dtype_c} if group.dtype_c else {}), **every,
+    }  # fmt: skip
+    found: list[Kernel] = []
+    rates = _conflicts(arch, group)
+    depths = [row // ELEMENT_BYTES[DType(group.dtype)] for row in ROW_BYTES]
+    waves = [wave for wave in gemm_section(arch).waves if wave[0] * wave[1] <= 4]  # of the tables
+    for tile in itertools.product(SIDES, SIDES, depths):
+        for wave, shared in itertools.product(waves, _SHARED_K):
+            made = [
+                Kernel(arch=arch.name, spec=build_spec(complete({**fields, **shared, **one}, arch)))
+                for one in _forms(tile, wave, gemm_section(arch).instruction_tiles[group.dtype])
+            ]
+            legal = [kernel for kernel in made if not validate(kernel, arch)]
+            found += sorted(legal, key=lambda kernel: _preference(gemm_spec(kernel), rates))[:1]
+    return found
+
+
+def _forms(tile: tuple[int, int, int], wave: Sequence[int], instructions: Sequence[Sequence[int]]) -> Iterator[Any]:
+    """The fields of a tile with each matrix instruction that divides it among the waves."""
+    for one in instructions:
+        if all(extent % (count * unit) == 0 for extent, count, unit in zip(tile, wave, one, strict=True)):
+            yield {"tile": list(tile), "wave": list(wave), "warp_tile": list(one)}
+
+
+def _conflicts(arch: Arch, group: Group) -> dict[tuple[int, ...], float]:
+    """Conflicts per clock of the matrix core, by K of a tile and matrix instruction, of kernels that were counted."""
+    found: dict[tuple[int, ...], float] = {}
+    for row in json.loads(COUNTS.read_text())["results"]:
+        words = row["name"].split("_")
+        alike = (row["arch"], *words[1:4]) == (arch.name, group.dtype, group.layout, "compv3")
+        if alike and not row["assumed"]:
+            tile, _, instruction = ([int(extent) for extent in word.split("x")] for word in words[10:13])
+            key = (tile[2], *instruction)
+            found[key] = min(found.get(key, math.inf), row["conflicts"] / row["matrix_clocks"])
+    return found
+
+
+def _preference(spec: GemmSpec, conflicts: Mapping[tuple[int, ...], float]) -> tuple[float, int]:
+    """Fewer counted conflicts first, then larger matrix instructions."""
+    instruction = (spec.warp_tile.m, spec.warp_tile.n, spec.warp_tile.k)
+    return conflicts.get((spec.tile.k, *instruction), math.inf), -math.prod(instruction)
+
+
+def free_of_conflicts(kernel: Kernel) -> bool:
+    """Is not known to have them: rows of 64 bytes of K, where A and B lie along K, are written to LDS in twice the time
+    (docs/counts.md)."""
+    spec = gemm_spec(kernel)
+    return str(spec.layout) != "rcr" or spec.tile.k * ELEMENT_BYTES[spec.dtype_a] > ROW_BYTES[0]
+
+
+def covering(arch: Arch) -> list[Kernel]:
+    """What a release library has anyway, stream-K left out."""
+    return [one for one in expand_set("gemm:coverage", arch).kernels if gemm_spec(one).stream_k is StreamK.NONE]
+
+
+class Predicted:
+    """Predicted times of kernels on problems, by the formula compiled to C: millions of them in seconds."""
+
+    def __init__(self, arch: Arch, kernels: Sequence[Kernel], posed: Sequence[GemmProblem]) -> None:
+        """Of each kernel on each problem that it serves, with the best number of slices of K."""
+        self.kernels = list(kernels)
+        formula = Formula("formulas.cdna", ends_early=True)
+        self.us = np.full((len(kernels), len(posed)), np.inf)
+        self._known: dict[str, list[int]] = {}
+        bases = {problem: np.array(tiles_problem(problem, 1), float) for problem in posed}
+        for row, kernel in enumerate(self.kernels):
+            spec = gemm_spec(kernel)
+            served = self._served(spec, posed, arch)
+            if served:
+                counts = [slices(spec, posed[index], arch.backend, arch.compute_units) for index in served]
+                self.us[row, served] = self._least(
+                    formula, arch, spec, [bases[posed[index]] for index in served], counts
+                )
+
+    def _served(self, spec: GemmSpec, posed: Sequence[GemmProblem], arch: Arch) -> list[int]:
+        """Kernels that pad serve the same problems whatever their tiles."""
+        key = spec.model_dump_json(exclude={"tile", "wave", "warp_tile"} if all(spec.pad) else None)
+        if key not in self._known:
+            self._known[key] = [index for index, one in enumerate(posed) if not refusal(spec, one, arch)]
+        return self._known[key]
+
+    def _least(
+        self, formula: Formula, arch: Arch, spec: GemmSpec, bases: Sequence[Array], counts: Sequence[Sequence[int]]
+    ) -> Array:
+        """Microseconds of each problem with the best of its numbers of slices."""
+        lengths = [len(one) for one in counts]
+        rest = (*cdna_kernel(spec, arch.time_model == "cdna4"), *device_of(arch, spec.dtype_a, arch.compute_units))
+        rows = np.hstack([np.repeat(bases, lengths, axis=0), np.tile(np.array(rest, float), (sum(lengths), 1))])
+        rows[:, Problem._fields.index("split")] = list(itertools.chain(*counts))
+        starts = np.cumsum([0, *lengths[:-1]])
+        return np.minimum.reduceat(formula.predict(rows, {}), starts)
+
+    def timed(self, within: Callable[[Kernel], bool] = lambda kernel: True) -> list[Timed]:
+        """As tables of measured times are read, of some of the kernels."""
+        return [
+            Timed(problem, kernel.identity, kernel.name, "", float(self.us[row, problem]) / 1e3, False, {})
+            for row, kernel in enumerate(self.kernels)
+            if within(kernel)
+            for problem in np.flatnonzero(np.isfinite(self.us[row])).tolist()
+        ]
+
+
+def seconds(kernels: Sequence[Kernel], arch: Arch) -> dict[str, float]:
+    """Of compiling each, as the generator estimates them."""
+    return {kernel.identity: operation("gemm").seconds(kernel, arch) for kernel in kernels}
+
+
+class Best(NamedTuple):
+    """Predicted microseconds of each problem that some kernel serves: of the best kernel of all, and of a set.
+
+    They are infinite where the set serves a problem not.
+    """
+
+    every: Array
+    chosen: Array
+
+
+def best(predicted: Predicted, chosen: Collection[str]) -> Best:
+    """Of a set of identities."""
+    rows = [row for row, kernel in enumerate(predicted.kernels) if kernel.identity in chosen]
+    served = np.isfinite(predicted.us).any(axis=0)
+    return Best(predicted.us[:, served].min(axis=0), predicted.us[rows][:, served].min(axis=0, initial=np.inf))
+
+
+def summary(us: Best) -> dict[str, Any]:
+    """Predicted speed of a set's best kernel ÷ that of the best of all kernels: geometric mean, P10 and least.
+
+    None of them where the set leaves some of the problems ``unserved``.
+    """
+    if unserved := int(np.isinf(us.chosen).sum()):
+        return {"problems": len(us.every), "unserved": unserved}
+    found = np.sort(us.every / us.chosen)
+    mean, tenth = math.exp(np.log(found).mean()), float(found[math.ceil(0.1 * len(found)) - 1])
+    return {"problems": len(found), "mean": round(mean, 4), "P10": round(tenth, 4), "least": round(float(found[0]), 4)}
