@@ -3,7 +3,7 @@
 Times are those that the dispatcher ranks by (``formulas/cdna.py``): predicted from counts and from constants fitted to
 measurements that AMD published. We measured none of them. The formula reads tile, waves and how K is shared; kernels
 that differ in nothing else are predicted alike, and one of them stands for all: ``compv3``, whose one stage in LDS is
-what the formula counts, with the matrix instruction whose LDS accesses had the fewest counted bank conflicts. Stream-K
+what the formula counts, with the matrix instruction that was counted to leave LDS and vector unit least to do. Stream-K
 kernels are no candidates: no published time is of one.
 """
 
@@ -48,8 +48,22 @@ SIDES = (16, 32, 48, 64, 80, 96, 112, 128, 160, 192, 224, 256)
 """Rows and columns of tiles that the published tables have; of larger ones no time is known."""
 ROW_BYTES = (64, 128, 256)
 """Bytes of K in a tile, likewise."""
+NEAR = 1.25
+"""Times the least counted work beside the matrix core that a chosen kernel may have."""
 _SHARED_K: tuple[Mapping[str, Any], ...] = ({}, {"split_k": True})
 _TRAINING_ROWS = 100  # gradients are computed of batches, not of single tokens
+
+
+class Form(NamedTuple):
+    """What decides how a kernel's lanes meet in the banks of LDS.
+
+    :ivar depth: K of the tile; the others are the extents of the matrix instruction.
+    """
+
+    depth: int
+    m: int
+    n: int
+    k: int
 
 
 class Group(NamedTuple):
@@ -106,7 +120,7 @@ def candidates(arch: Arch, group: Group) -> list[Kernel]:
         "scheduler": "intrawave", **({"dtype_c": group.dtype_c} if group.dtype_c else {}), **every,
     }  # fmt: skip
     found: list[Kernel] = []
-    rates = _conflicts(arch, group)
+    counted = beside_the_matrix_core(arch, group)
     depths = [row // ELEMENT_BYTES[DType(group.dtype)] for row in ROW_BYTES]
     waves = [wave for wave in gemm_section(arch).waves if wave[0] * wave[1] <= 4]  # of the tables
     for tile in itertools.product(SIDES, SIDES, depths):
@@ -116,7 +130,7 @@ def candidates(arch: Arch, group: Group) -> list[Kernel]:
                 for one in _forms(tile, wave, gemm_section(arch).instruction_tiles[group.dtype])
             ]
             legal = [kernel for kernel in made if not validate(kernel, arch)]
-            found += sorted(legal, key=lambda kernel: _preference(gemm_spec(kernel), rates))[:1]
+            found += sorted(legal, key=lambda kernel: _preference(gemm_spec(kernel), counted))[:1]
     return found
 
 
@@ -127,30 +141,43 @@ def _forms(tile: tuple[int, int, int], wave: Sequence[int], instructions: Sequen
             yield {"tile": list(tile), "wave": list(wave), "warp_tile": list(one)}
 
 
-def _conflicts(arch: Arch, group: Group) -> dict[tuple[int, ...], float]:
-    """Conflicts per clock of the matrix core, by K of a tile and matrix instruction, of kernels that were counted."""
-    found: dict[tuple[int, ...], float] = {}
+def beside_the_matrix_core(arch: Arch, group: Group) -> dict[Form, float]:
+    """Clocks of the busier of LDS and vector unit per clock of the matrix core, of tiles of 128x128 that were counted.
+
+    By K of the tile and matrix instruction, which decide how lanes meet in banks. The formula knows of none of it.
+    """
+    found: dict[Form, float] = {}
     for row in json.loads(COUNTS.read_text())["results"]:
         words = row["name"].split("_")
-        alike = (row["arch"], *words[1:4]) == (arch.name, group.dtype, group.layout, "compv3")
-        if alike and not row["assumed"]:
-            tile, _, instruction = ([int(extent) for extent in word.split("x")] for word in words[10:13])
-            key = (tile[2], *instruction)
-            found[key] = min(found.get(key, math.inf), row["conflicts"] / row["matrix_clocks"])
+        alike = words[1] in (group.dtype, group.also) and words[2:4] == [group.layout, "compv3"]
+        if row["arch"] == arch.name and alike and words[10].startswith("128x128x"):
+            _, _, depth, *_ = (int(extent) for extent in words[10].split("x"))
+            form = Form(depth, *(int(extent) for extent in words[12].split("x")))
+            rate = max(row["lds_clocks"], row["vector_clocks"]) / row["matrix_clocks"]
+            found[form] = min(found.get(form, math.inf), rate)
     return found
 
 
-def _preference(spec: GemmSpec, conflicts: Mapping[tuple[int, ...], float]) -> tuple[float, int]:
-    """Fewer counted conflicts first, then larger matrix instructions."""
-    instruction = (spec.warp_tile.m, spec.warp_tile.n, spec.warp_tile.k)
-    return conflicts.get((spec.tile.k, *instruction), math.inf), -math.prod(instruction)
+def _form(spec: GemmSpec) -> Form:
+    return Form(spec.tile.k, spec.warp_tile.m, spec.warp_tile.n, spec.warp_tile.k)
 
 
-def free_of_conflicts(kernel: Kernel) -> bool:
-    """Is not known to have them: rows of 64 bytes of K, where A and B lie along K, are written to LDS in twice the time
-    (docs/counts.md)."""
-    spec = gemm_spec(kernel)
-    return str(spec.layout) != "rcr" or spec.tile.k * ELEMENT_BYTES[spec.dtype_a] > ROW_BYTES[0]
+def _preference(spec: GemmSpec, counted: Mapping[Form, float]) -> tuple[float, int]:
+    """The least counted work beside the matrix core first, then larger matrix instructions."""
+    form = _form(spec)
+    return counted.get(form, math.inf), -form.m * form.n * form.k
+
+
+def eligible(spec: GemmSpec, counted: Mapping[Form, float]) -> bool:
+    """Is its form counted and not far from the layout's best?
+
+    Where A and B lie along K, forms that nobody counted are taken, too, if a row has 128 bytes or more: such rows have
+    no conflicts on CDNA3, and on CDNA4 the same with each instruction (docs/counts.md).
+    """
+    rate = counted.get(_form(spec))
+    if rate is None:
+        return str(spec.layout) == "rcr" and spec.tile.k * ELEMENT_BYTES[spec.dtype_a] > ROW_BYTES[0]
+    return rate <= NEAR * min(counted.values())
 
 
 def covering(arch: Arch) -> list[Kernel]:
