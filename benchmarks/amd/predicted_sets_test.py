@@ -10,7 +10,17 @@ from typing import Any
 
 import numpy as np
 import pytest
-from amd.predicted_sets import GROUPS, Best, Group, beside_the_matrix_core, candidates, covering, eligible, problems, summary
+from amd.predicted_sets import (
+    GROUPS,
+    Best,
+    Group,
+    beside_the_matrix_core,
+    candidates,
+    covering,
+    eligible,
+    problems,
+    summary,
+)
 from amd.release import ABOUT, ROOT, rows, worth
 
 from amd import predicted_sets
@@ -46,7 +56,7 @@ def test_the_set_has_the_chosen_kernels_and_those_of_coverage(arch: str) -> None
     assert results(arch)["about"] == ABOUT and len(chosen) >= 8
 
 
-@pytest.mark.parametrize(("arch", "place"), itertools.product(ARCHS, range(len(GROUPS))))
+@pytest.mark.parametrize(("arch", "place"), list(itertools.product(ARCHS, range(len(GROUPS)))))
 def test_held_out_problems_are_predicted_as_the_results_say(arch: str, place: int) -> None:
     """By the formula in Python, with today's constants; the results are of the same formula in C."""
     group, loaded, model = GROUPS[place], load(arch), GemmTimeModel()
