@@ -21,9 +21,11 @@ _STRIDED = 64  # of ds_read2st64 and ds_load_2addr_stride64
 
 
 def read_counts(
-    text: str, symbols: Sequence[str], known: InstructionSet, resources: dict[str, int], simds: int
+    text: str, symbols: Sequence[str], known: InstructionSet, block_size: int, simds: int
 ) -> dict[str, Any]:
     """Counts of the function that multiplies, of the device functions ``symbols`` of an assembly.
+
+    Workgroups have ``block_size`` lanes, compute units ``simds`` SIMDs.
 
     ``loop``: a turn of its main loop for one wave (fields of ``kernelwright.files.counts.mix.Mix``), None without one;
     with ``conflict_cycles``, what bank conflicts add to the LDS clocks of a turn, averaged over the waves of a
@@ -43,7 +45,7 @@ def read_counts(
         nothing = dict.fromkeys(("loop", "clocks", "bound", "valu_per_matrix_cycle", "lds_per_matrix_cycle"))
         return {**nothing, "outside": asdict(outside)}
     turn = mix_of(((own[number], 1) for number in sorted(loop)), known)
-    waves = -(-resources["block_size"] // known.lanes)
+    waves = -(-block_size // known.lanes)
     added, assumed = _conflicts(body, sorted(loop), known, waves)
     taken = clocks(turn, known, simds, added or 0)
     matrix = taken["matrix"] if taken else 0
