@@ -27,7 +27,7 @@ def read_counts(
 
     Workgroups have ``block_size`` lanes, compute units ``simds`` SIMDs.
 
-    ``loop``: a turn of its main loop for one wave (fields of ``kernelwright.files.counts.mix.Mix``), None without one;
+    ``function`` is its symbol. ``loop``: a turn of its main loop for one wave (fields of ``kernelwright.files.counts.mix.Mix``), None without one;
     with ``conflict_cycles``, what bank conflicts add to the LDS clocks of a turn, averaged over the waves of a
     workgroup, None if an address is not known before a launch; ``conflicts_assumed``, whether no source states the
     phases of one of its accesses. ``outside``: all other instructions, each once. ``clocks`` and ``bound``: see
@@ -43,13 +43,14 @@ def read_counts(
     outside = mix_of(((line, 1) for number, line in enumerate(own) if not loop or number not in loop), known)
     if loop is None:
         nothing = dict.fromkeys(("loop", "clocks", "bound", "valu_per_matrix_cycle", "lds_per_matrix_cycle"))
-        return {**nothing, "outside": asdict(outside)}
+        return {"function": symbols[at], **nothing, "outside": asdict(outside)}
     turn = mix_of(((own[number], 1) for number in sorted(loop)), known)
     waves = -(-block_size // known.lanes)
     added, assumed = _conflicts(body, sorted(loop), known, waves)
     taken = clocks(turn, known, simds, added or 0)
     matrix = taken["matrix"] if taken else 0
     return {
+        "function": symbols[at],
         "loop": {**asdict(turn), "conflict_cycles": added, "conflicts_assumed": assumed},
         "outside": asdict(outside),
         "clocks": taken,
