@@ -66,7 +66,9 @@ class CkTileBackend:
             command.action(f"{step}:{base}", f"{step.capitalize()} {kernel.name} for {kernel.arch}", inputs, (output,))
             for step, command, inputs, output in steps
         )
-        return KernelActions((image,), actions, (descriptor_object, image_object), assembly, counts if counting else None)
+        return KernelActions(
+            (image,), actions, (descriptor_object, image_object), assembly, counts if counting else None
+        )
 
     def _compile(self, kernel: Kernel, arch: Arch, source: str, assembly: str, count: int) -> Command:
         """``count`` kernels like this one, instantiated by ``source``, to device assembly."""

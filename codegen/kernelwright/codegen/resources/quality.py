@@ -35,7 +35,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--kernel", action="append", metavar="PATTERN", help="only kernels of such a name or identity")
     parser.add_argument("--executed", action="append", default=[], metavar="FILE", help="counts of a simulated launch")
     parser.add_argument(
-        "--measured", action="append", default=[], metavar="FILE", help="a table of rocprof, or of tile-engine bench"
+        "--measured",
+        action="extend",
+        nargs="+",
+        default=[],
+        metavar="FILE",
+        help="tables of rocprof or of tile-engine bench; libraries stand before",
     )
     form = parser.add_mutually_exclusive_group()
     form.add_argument("--json", action="store_true", help="print one JSON object")

@@ -48,7 +48,15 @@ def planned(arch: str, log: Path) -> PlannedLibrary:
 
 
 def test_architectures_and_kernels_build_side_by_side(tmp_path: Path) -> None:
-    rules = [*actions.rules(), *library.rules(), one_file_tree, shell_as_module, no_generator, no_toolchains, no_materials]
+    rules = [
+        *actions.rules(),
+        *library.rules(),
+        one_file_tree,
+        shell_as_module,
+        no_generator,
+        no_toolchains,
+        no_materials,
+    ]
     runner = RuleRunner(
         rules=[*rules, QueryRule(BuiltLibraries, (PlannedLibraries,))],
         bootstrap_args=["--process-execution-local-parallelism=4"],

@@ -17,6 +17,7 @@ from kernelwright.codegen.resources.amd.counts import read_counts
 from kernelwright.codegen.resources.amd.metadata import ReportError, kernels_of, number
 from kernelwright.files.counts.instruction_set import instruction_set
 
+
 def counts_text(assembly: str, instructions: str, simds: int, helpers: Sequence[str] = ()) -> str:
     """The JSON text of :func:`kernelwright.codegen.resources.amd.counts.read_counts`.
 

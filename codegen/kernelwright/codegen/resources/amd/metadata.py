@@ -18,9 +18,7 @@ def kernels_of(text: str, helpers: Sequence[str]) -> dict[str, str]:
     if block is None:
         raise ReportError("no .amdgpu_metadata in the assembly; compile with -S for an AMD GPU")
     return {
-        symbol: entry
-        for symbol, entry in _entries(block.group(1))
-        if not any(helper in symbol for helper in helpers)
+        symbol: entry for symbol, entry in _entries(block.group(1)) if not any(helper in symbol for helper in helpers)
     }
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
+from fractions import Fraction
 from statistics import median
 from typing import Any
 
@@ -98,21 +99,28 @@ def _add(row: dict[str, Any], device: Mapping[str, Any] | None, own: Sequence[La
 
 
 def _means(kernel: str, launches: Sequence[Launch]) -> dict[str, float]:
-    """Each counter's mean over launches; passes of a profiler launch the same grids, or their means do not compare."""
+    """Each counter's mean over launches; passes of a profiler launch grids as often as each other, or none compares."""
     values: dict[str, list[float]] = defaultdict(list)
     grids: dict[str, Counter[str]] = defaultdict(Counter)
     for launch in launches:
         for name, value in launch.counters.items():
             values[name].append(value)
             grids[name][launch.grid] += 1
-    for name in grids:
-        first = next(iter(grids))
-        if grids[name] != grids[first]:
+    shares = {
+        name: {grid: Fraction(count, found.total()) for grid, count in found.items()} for name, found in grids.items()
+    }
+    for name in shares:
+        first = next(iter(shares))
+        if shares[name] != shares[first]:
             raise ReportError(
-                f"{kernel}: {first} was counted in {len(values[first])} launches and {name} in {len(values[name])} or "
-                "of other grids; name tables of one program that ran alike for each set of counters"
+                f"{kernel}: {first} was counted in launches of the grids {_listed(grids[first])}, and {name} in those of "
+                f"{_listed(grids[name])}; name tables of one program that ran alike for each set of counters"
             )
     return {name: sum(found) / len(found) for name, found in values.items()}
+
+
+def _listed(grids: Mapping[str, int]) -> str:
+    return ", ".join(f"{grid or 'unknown'} ({count} times)" for grid, count in list(grids.items())[:_NAMED])
 
 
 def _problem(timing: Timing, device: Mapping[str, Any] | None, slower: float | None) -> dict[str, Any]:

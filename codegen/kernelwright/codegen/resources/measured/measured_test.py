@@ -78,7 +78,7 @@ def row_of(text: str) -> dict[str, Any]:
 
 def test_counters_of_several_passes_stand_beside_counts(tmp_path: Path, run: Shown) -> None:
     passes = [v3(tmp_path / "1.csv", FIRST), v3(tmp_path / "2.csv", SECOND)]
-    code, out, error = run("--json", *(word for one in passes for word in ("--measured", one)))
+    code, out, error = run("--json", "--measured", *passes)
     assert code == 0, error
     row = row_of(out)
     measured = row["measured"]
@@ -165,15 +165,14 @@ def test_rows_of_no_kernel_are_named(tmp_path: Path, run: Shown) -> None:
     assert code == 2 and "'gemm_two' (1 rows)" in error
 
 
-@pytest.mark.parametrize(
-    ("second", "options"), [({"SQ_INSTS_LDS": 1}, {"functions": (FUNCTION,)}), ({"SQ_INSTS_LDS": 1}, {"grid": 64})]
-)
-def test_passes_of_different_programs_do_not_compare(
-    tmp_path: Path, run: Shown, second: dict[str, float], options: dict[str, Any]
-) -> None:
-    tables = (v3(tmp_path / "1.csv", FIRST), v3(tmp_path / "2.csv", second, **options))
-    code, _, error = run("--measured", tables[0], "--measured", tables[1])
-    assert code == 2 and "SQ_WAVES was counted in 3 launches and SQ_INSTS_LDS in" in error
+def test_passes_of_different_programs_do_not_compare(tmp_path: Path, run: Shown) -> None:
+    first, other = v3(tmp_path / "1.csv", FIRST), {"SQ_INSTS_LDS": 1.0}
+    same, larger = v3(tmp_path / "2.csv", other, [FUNCTION]), v3(tmp_path / "3.csv", other, [FUNCTION], grid=64)
+    assert run("--measured", first, same)[0] == 0
+    for tables, grids in (((first, larger), "64 (1 times)"), ((first, same, larger), "32768 (1 times), 64 (1 times)")):
+        code, _, error = run("--measured", *tables)
+        assert code == 2
+        assert f"launches of the grids 32768 (3 times), and SQ_INSTS_LDS in those of {grids}; name tables" in error
 
 
 @pytest.mark.parametrize(
