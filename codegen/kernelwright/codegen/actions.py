@@ -24,7 +24,8 @@ class Action:
     ``__<name>`` (see :mod:`kernelwright.codegen.trees`). ``caches`` are append-only folders at ``__cache_<name>``.
     ``memory_mb`` is the peak resident size measured for such a command, ``seconds`` about what it takes of a processor:
     neither changes what comes out. ``argv`` may start with ``__python``, which stands for the generator's own Python
-    (see :mod:`kernelwright.codegen.toolchains.python`). ``source`` is the C or C++ file that the command compiles, None for other commands.
+    (see :mod:`kernelwright.codegen.toolchains.python`). ``source`` is the C or C++ file that the command compiles,
+    None for other commands.
     """
 
     id: str

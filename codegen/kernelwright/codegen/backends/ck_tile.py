@@ -46,7 +46,7 @@ class CkTileBackend:
         image = RenderedFile(f"{base}.image.S", render_template(template, variables))
         image_object, descriptor_object = f"{base}.image.o", f"{base}.o"
         host_trees = _once("abi", "widths", *launcher_trees([kernel.spec.op], self.name), "hip_common")
-        steps = (
+        steps: tuple[tuple[str, Command, tuple[str, ...], str], ...] = (
             ("compile", self._compile(kernel, arch, header, assembly, 1), (header,), assembly),
             ("assemble", self.hip.assemble(assembly, device, arch.target), (assembly,), device),
             ("link", self.hip.link(device, code), (device,), code),

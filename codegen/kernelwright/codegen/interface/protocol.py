@@ -39,8 +39,8 @@ Response to "plan"::
         "groups":  [{"output": path, "kernels": [name, …]}, …],   objects that a large library links in two steps
         "reports": {kernel name: path, …},
         "toolchains": {"hip": "identity in one line", …},
-        "kernels": [{"arch", "name", "identity", "features", "spec", "header", "objects", "report", "counts", "expects"}, …]},
-                       …]}
+        "kernels": [{"arch", "name", "identity", "features", "spec", "header", "objects", "report", "counts",
+                     "expects"}, …]}, …]}
                                                                                  "limits" where some are stated
                                                        and, where it has some, "models": [{"name", "op", "dtype",
                                                        "arch", "sha256"}, …]

@@ -181,8 +181,13 @@ def test_counts_are_those_of_the_file_that_the_plan_names(root: Path, counted: b
     text = LOOP.format(shift=4, rest="s_nop 0").replace(".Lfunc_end0:\n", f".Lfunc_end0:\n{size}") + METADATA
     (root / "x86_64_v3/a.s").write_text(text)
     (root / "x86_64_v3/a.json").write_text(counts_text(text, "gfx942", 4))
-    counts = "x86_64_v3/a.json" if counted else None
-    kernel = {**LIBRARY["kernels"][0], "report": "x86_64_v3/a.s", "counts": counts, "limits": limits}
+    counts = "x86_64_v3/a.json"
+    kernel = {
+        **LIBRARY["kernels"][0],
+        "report": "x86_64_v3/a.s",
+        "counts": counts if counted else None,
+        "limits": limits,
+    }
     unit = arch_files.read("gfx942")[0]["compute_unit"]
     facts = {"backend": "ck_tile", "wave_size": 64, "compute_unit": unit}
     request = {"library": {**LIBRARY, **facts, "kernels": [kernel]}, "root": str(root)}

@@ -33,7 +33,7 @@ def test_every_file_counts_in_the_digest(tmp_path: Path, monkeypatch: pytest.Mon
     def files(package: str) -> Path:
         copy = tmp_path / package
         copy.mkdir(exist_ok=True)
-        for file in original(package).iterdir():  # type: ignore[arg-type]
+        for file in original(package).iterdir():
             if file.is_file():
                 seen.append(f"{package}/{file.name}")
                 changed = b"#" if file.name == "line.py" else b""

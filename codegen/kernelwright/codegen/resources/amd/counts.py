@@ -27,12 +27,13 @@ def read_counts(
 
     Workgroups have ``block_size`` lanes, compute units ``simds`` SIMDs.
 
-    ``function`` is its symbol. ``loop``: a turn of its main loop for one wave (fields of ``kernelwright.files.counts.mix.Mix``), None without one;
-    with ``conflict_cycles``, what bank conflicts add to the LDS clocks of a turn, averaged over the waves of a
-    workgroup, None if an address is not known before a launch; ``conflicts_assumed``, whether no source states the
-    phases of one of its accesses. ``outside``: all other instructions, each once. ``clocks`` and ``bound``: see
-    ``kernelwright.files.counts.turn``. ``valu_per_matrix_cycle`` and ``lds_per_matrix_cycle``: clocks of these units
-    over those of the matrix core; None without a loop, or where a number is not known.
+    ``function`` is its symbol. ``loop``: a turn of its main loop for one wave (fields of
+    ``kernelwright.files.counts.mix.Mix``), None without one; with ``conflict_cycles``, what bank conflicts add to the
+    LDS clocks of a turn, averaged over the waves of a workgroup, None if an address is not known before a launch;
+    ``conflicts_assumed``, whether no source states the phases of one of its accesses. ``outside``: all other
+    instructions, each once. ``clocks`` and ``bound``: see ``kernelwright.files.counts.turn``. ``valu_per_matrix_cycle``
+    and ``lds_per_matrix_cycle``: clocks of these units over those of the matrix core; None without a loop, or where a
+    number is not known.
     """
     bodies = [function(text, symbol) for symbol in symbols]
     loops = [main_loop(lines(body)) for body in bodies]

@@ -113,8 +113,8 @@ def _means(kernel: str, launches: Sequence[Launch]) -> dict[str, float]:
         first = next(iter(shares))
         if shares[name] != shares[first]:
             raise ReportError(
-                f"{kernel}: {first} was counted in launches of the grids {_listed(grids[first])}, and {name} in those of "
-                f"{_listed(grids[name])}; name tables of one program that ran alike for each set of counters"
+                f"{kernel}: {first} was counted in launches of the grids {_listed(grids[first])}, and {name} in those "
+                f"of {_listed(grids[name])}; name tables of one program that ran alike for each set of counters"
             )
     return {name: sum(found) / len(found) for name, found in values.items()}
 
@@ -146,7 +146,7 @@ def _counter_share(
     if not (busy and us and slower and device and device["compute_units"] and device.get("compute_unit")):
         return None
     simds = device["compute_units"] * device["compute_unit"]["simds"]
-    return round(100 * busy * slower / (us * 1e3 * device["clock_ghz"] * simds), 1)
+    return round(100 * busy * slower / (us * 1e3 * float(device["clock_ghz"]) * int(simds)), 1)
 
 
 def _device(arch: str) -> Any:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -61,7 +61,9 @@ def written(path: Path, columns: Sequence[str], rows: Iterable[dict[str, Any]]) 
     return path
 
 
-def v3(path: Path, counters: dict[str, float], functions: Sequence[str] = (FUNCTION,) * 3, grid: int = 32768) -> Path:
+def v3(
+    path: Path, counters: Mapping[str, float], functions: Sequence[str] = (FUNCTION,) * 3, grid: int = 32768
+) -> Path:
     """``counter_collection.csv`` of a program that launches ``functions``; the n-th takes 10 + n microseconds."""
     rows = [
         {"Dispatch_Id": n, "Agent_Id": "Agent 4", "Process_Id": 20, "Grid_Size": grid, "Kernel_Name": function,

@@ -1,7 +1,7 @@
 """Tables of runs on hardware: those that rocprof wrote, and those of ``kernelwright tile-engine bench``.
 
-Formats: ``counter_collection.csv`` and ``kernel_trace.csv`` of rocprofv3 (ROCprofiler-SDK, "Using rocprofv3"), a row for
-each counter or launch; the table of rocprof, its first version, a row for each launch with a column for each counter.
+Formats: ``counter_collection.csv`` and ``kernel_trace.csv`` of rocprofv3 (ROCprofiler-SDK, "Using rocprofv3"), a row
+for each counter or launch; the table of rocprof, its first version, a row for each launch, a column for each counter.
 """
 
 from __future__ import annotations
@@ -20,8 +20,11 @@ BENCH = ("kernel", "identity", "arch", "latency_ms", "tflops", "status")
 
 # Columns of rocprof's first version that are no counters.
 _LAUNCH_V1 = frozenset(
-    "Index KernelName gpu-id queue-id queue-index pid tid grd wgr lds scr vgpr arch_vgpr accum_vgpr sgpr fbar wave_size "
-    "sig obj DispatchNs BeginNs EndNs CompleteNs DurationNs".split()
+    (
+        *("Index", "KernelName", "gpu-id", "queue-id", "queue-index", "pid", "tid", "grd", "wgr", "lds", "scr", "vgpr"),
+        *("arch_vgpr", "accum_vgpr", "sgpr", "fbar", "wave_size", "sig", "obj"),
+        *("DispatchNs", "BeginNs", "EndNs", "CompleteNs", "DurationNs"),
+    )
 )
 _CLONE = re.compile(r"( \[clone \.kd\]|\.kd)$")
 
@@ -64,9 +67,9 @@ def read_table(path: Path) -> list[Launch] | list[Timing]:
     if set(BENCH) <= set(columns):
         return _timings(path, rows)
     raise ReportError(
-        f"{path} is no table that is known: its columns are {', '.join(columns)[:200]}; allowed: counter_collection.csv "
-        "or kernel_trace.csv of rocprofv3 (--output-format csv), the table of rocprof, one of kernelwright tile-engine "
-        "bench"
+        f"{path} is no table that is known: its columns are {', '.join(columns)[:200]}; allowed: "
+        "counter_collection.csv or kernel_trace.csv of rocprofv3 (--output-format csv), the table of rocprof, one of "
+        "kernelwright tile-engine bench"
     )
 
 
