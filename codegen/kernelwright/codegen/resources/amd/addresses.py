@@ -44,7 +44,6 @@ _CARRIES: Mapping[str, Callable[[Words, Words], Words]] = {
     "v_sub_co_u32": lambda left, right: left - right,
     "v_subrev_co_u32": lambda left, right: right - left,
 }
-_WORD = 0xFFFFFFFF
 _FULL = np.ones((1, 1), np.int64)
 
 
@@ -157,7 +156,8 @@ def _with_carry(one: Statement, state: Mapping[str, Words]) -> tuple[Words | Non
     if left is None or right is None:
         return None, None
     exact = _CARRIES[one.line.name](left, right)
-    return wrapped(exact), (exact < 0) | (exact > _WORD)
+    kept = wrapped(exact)
+    return kept, COMPARE["ne"](exact, kept)
 
 
 def _spill(one: Statement, state: State) -> None:
