@@ -23,7 +23,9 @@ class Action:
     ``inputs`` are rendered files or outputs of other actions. ``trees`` are read-only folders by name, each found at
     ``__<name>`` (see :mod:`kernelwright.codegen.trees`). ``caches`` are append-only folders at ``__cache_<name>``.
     ``memory_mb`` is the peak resident size measured for such a command, ``seconds`` about what it takes of a processor:
-    neither changes what comes out. ``source`` is the C or C++ file that the command compiles, None for other commands.
+    neither changes what comes out. ``argv`` may start with ``__python``, which stands for the generator's own Python
+    (see :mod:`kernelwright.codegen.toolchains.python`). ``source`` is the C or C++ file that the command compiles,
+    None for other commands.
     """
 
     id: str
@@ -59,13 +61,15 @@ class RenderedFile:
 class KernelActions:
     """From one kernel to the objects that a library links.
 
-    ``report`` names the output (if any) that the manifest reads resource usage from.
+    ``report`` names the output (if any) that the manifest reads resource usage from, ``counts`` the JSON file (if any)
+    of what the code does.
     """
 
     files: tuple[RenderedFile, ...]
     actions: tuple[Action, ...]
     objects: tuple[str, ...]
     report: str | None = None
+    counts: str | None = None
 
 
 @dataclass(frozen=True)

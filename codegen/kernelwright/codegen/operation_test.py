@@ -27,6 +27,7 @@ from kernelwright.codegen.operation import (
 )
 from kernelwright.codegen.registry import OPERATIONS
 from kernelwright.codegen.resources import ck_tile
+from kernelwright.codegen.resources.amd.metadata import ReportError
 from kernelwright.codegen.selecting.expand import EmptyExpansionError, check_keys, read_sections
 from kernelwright.codegen.selecting.filters import FilterError, apply_filter
 from kernelwright.codegen.selecting.selection import load_archs
@@ -179,9 +180,9 @@ def test_a_kernel_without_matrix_instructions_is_fine_where_its_operation_says_s
         + "\t.end_amdgpu_metadata\n"
     ).encode()
     assert ck_tile.read_report(assembly, Expectation(matrix_instructions=False))["matrix_instructions"] == 0
-    with pytest.raises(ck_tile.ReportError, match=r"k\.kd has no matrix instruction"):
+    with pytest.raises(ReportError, match=r"k\.kd has no matrix instruction"):
         ck_tile.read_report(assembly, Expectation(matrix_instructions=True))
-    with pytest.raises(ck_tile.ReportError, match="expected 2 kernels in the assembly, found 1"):
+    with pytest.raises(ReportError, match="expected 2 kernels in the assembly, found 1"):
         ck_tile.read_report(assembly, Expectation(device_kernels=2, matrix_instructions=False))
 
 

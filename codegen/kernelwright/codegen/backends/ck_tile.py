@@ -12,20 +12,24 @@ from kernelwright.codegen.batching.amd_assembly import cut as cut_assembly
 from kernelwright.codegen.batching.batch import Joined
 from kernelwright.codegen.kernel import Kernel
 from kernelwright.codegen.operation import operation
+from kernelwright.codegen.resources.amd import MODULE as COUNTING
 from kernelwright.codegen.templates import read_template, render_template
 from kernelwright.codegen.toolchains.hip import HipToolchain
 from kernelwright.codegen.toolchains.host import Command, HostToolchain
+from kernelwright.codegen.toolchains.python import module_command
 from kernelwright.codegen.trees import launcher_files
+from kernelwright.files.counts.instruction_set import names
 
 _LAUNCHER = "hip_common_launcher"
 _SOURCES = launcher_files("ck_tile", "common", "code_object", "runtime")
 _TREES = ("abi", "hip_common")
 # What each kernel adds to the memory of a compile of several.
 _ANOTHER_MB = 40
+_COUNT_MB = 160
 
 
 class CkTileBackend:
-    """CK Tile kernels: device assembly, code object, embedded image and descriptor; a launcher per library."""
+    """CK Tile kernels: device assembly, its counts, code object, embedded image, descriptor; a launcher per library."""
 
     name = "ck_tile"
 
@@ -34,7 +38,7 @@ class CkTileBackend:
         self.host = host
 
     def kernel_actions(self, kernel: Kernel, arch: Arch, header: str) -> KernelActions:
-        """Header → assembly (the report) → object → code object → embedded image, and the descriptor beside it."""
+        """Header → assembly (the report) → object → code object → embedded image; counts and descriptor beside it."""
         base = header.removesuffix(".hpp")
         assembly, device, code, descriptor = f"{base}.s", f"{base}.gpu.o", f"{base}.co", f"{base}.c"
         template = read_template("kernelwright.codegen.backends", "templates/ck_tile/image.S.jinja")
@@ -42,7 +46,7 @@ class CkTileBackend:
         image = RenderedFile(f"{base}.image.S", render_template(template, variables))
         image_object, descriptor_object = f"{base}.image.o", f"{base}.o"
         host_trees = _once("abi", "widths", *launcher_trees([kernel.spec.op], self.name), "hip_common")
-        steps = (
+        steps: tuple[tuple[str, Command, tuple[str, ...], str], ...] = (
             ("compile", self._compile(kernel, arch, header, assembly, 1), (header,), assembly),
             ("assemble", self.hip.assemble(assembly, device, arch.target), (assembly,), device),
             ("link", self.hip.link(device, code), (device,), code),
@@ -54,11 +58,17 @@ class CkTileBackend:
                 descriptor_object,
             ),
         )
+        counts = f"{base}.json"
+        counting = _count(kernel, arch, assembly, counts)
+        if counting:
+            steps = (*steps, ("count", counting, (assembly,), counts))
         actions = tuple(
             command.action(f"{step}:{base}", f"{step.capitalize()} {kernel.name} for {kernel.arch}", inputs, (output,))
             for step, command, inputs, output in steps
         )
-        return KernelActions((image,), actions, (descriptor_object, image_object), assembly)
+        return KernelActions(
+            (image,), actions, (descriptor_object, image_object), assembly, counts if counting else None
+        )
 
     def _compile(self, kernel: Kernel, arch: Arch, source: str, assembly: str, count: int) -> Command:
         """``count`` kernels like this one, instantiated by ``source``, to device assembly."""
@@ -115,6 +125,15 @@ class CkTileBackend:
         parts = (table_object, *own, *objects)
         link = self.host.link_shared(parts, library, ("dl", "pthread"))
         return (*actions, link.action(f"link:{base}", f"Link {library}", parts, (library,)))
+
+
+def _count(kernel: Kernel, arch: Arch, assembly: str, output: str) -> Command | None:
+    """Assembly to the JSON of what it does; None for instructions or a compute unit of which nothing is known."""
+    if arch.amdgpu is None or arch.amdgpu.instructions not in names() or arch.compute_unit is None:
+        return None
+    helpers = operation(kernel.spec.op).expects(kernel, arch).helpers
+    simds = str(arch.compute_unit.simds)
+    return module_command(COUNTING, assembly, output, arch.amdgpu.instructions, simds, *helpers, memory_mb=_COUNT_MB)
 
 
 def _once(*trees: str) -> tuple[str, ...]:

@@ -35,6 +35,7 @@ from kernelwright.codegen.building.sandbox import sandbox_in
 from kernelwright.codegen.building.schedule import Experience, urgencies
 from kernelwright.codegen.building.store import Cost, Made, cost_of, file_digest, keep, verified, write_atomically
 from kernelwright.codegen.building.watcher import Watcher
+from kernelwright.codegen.toolchains.python import files_digest, is_python
 from kernelwright.codegen.trees import cache_mount, mount
 
 __all__ = ["ActionError", "BuildError", "LocalExecutor", "Watcher", "file_digest", "write_atomically"]
@@ -295,13 +296,15 @@ class LocalExecutor:
         return cost
 
     def _entry(self, action: Action, ready: Mapping[str, Made]) -> Path:
-        parts = {
+        parts: dict[str, Any] = {
             "argv": action.argv,
             "env": sorted(action.env),
             "inputs": {path: ready[path].digest for path in action.inputs},
             "outputs": action.outputs,
             "trees": {tree: self._trees.get(tree)[1] for tree in action.trees},
         }
+        if is_python(action.argv):
+            parts["generator"] = files_digest()
         key = hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
         entry = self.cache / "actions" / key
         self.check(entry)

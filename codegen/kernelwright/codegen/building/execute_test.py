@@ -19,7 +19,11 @@ from kernelwright.codegen.building.execute import (
 )
 from kernelwright.codegen.building.locks import entry_lock
 from kernelwright.codegen.building.store import Cost
+from kernelwright.codegen.resources.amd import MODULE as COUNTING
+from kernelwright.codegen.resources.amd.command import counts_text
+from kernelwright.codegen.resources.testing.loop import ASSEMBLY
 from kernelwright.codegen.testing.null_backend import copy_action
+from kernelwright.codegen.toolchains.python import module_command
 
 TEXT = RenderedFile("a/in.txt", "hello ")
 
@@ -61,6 +65,21 @@ def test_nothing_runs_twice_until_something_changes(executor: LocalExecutor, lin
     assert len(lines) == 4
     executor.run([TEXT], [copy_action(["a/in.txt"], "one", env=(("A", "B"),))])
     assert len(lines) == 5
+
+
+def test_commands_of_the_generators_python_run_again_when_its_files_change(
+    executor: LocalExecutor, lines: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assembly = RenderedFile("a/in.s", ASSEMBLY)
+    command = module_command(COUNTING, "a/in.s", "a/out.json", "gfx942", "4", "one", memory_mb=100)
+    actions = [command.action("count", "Count", ["a/in.s"], ["a/out.json"])]
+    found = executor.run([assembly], actions)
+    assert found["a/out.json"].read_text() == counts_text(ASSEMBLY, "gfx942", 4, ["one"])
+    assert executor.run([assembly], actions) == found and executor.missing([assembly], actions) == []
+    monkeypatch.setattr("kernelwright.codegen.building.execute.files_digest", lambda: "of another generator")
+    assert executor.missing([assembly], actions) == actions
+    executor.run([assembly, TEXT], [*actions, copy_action(["a/in.txt"], "one")])
+    assert lines == ["Count", "Count", "Copy to one"]
 
 
 def test_unchanged_outputs_stop_a_rebuild(executor: LocalExecutor, lines: list[str]) -> None:

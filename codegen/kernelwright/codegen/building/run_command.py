@@ -13,6 +13,7 @@ from kernelwright.codegen.actions import Action
 from kernelwright.codegen.building.failures import ActionError, TimeLimitError
 from kernelwright.codegen.building.store import Cost
 from kernelwright.codegen.supervision.supervised import Supervised
+from kernelwright.codegen.toolchains.python import located
 
 TIMEOUT_S = 1800.0
 """Seconds that a command may take unless somebody says otherwise: ten times what the slowest kernel takes."""
@@ -58,7 +59,7 @@ def run_command(
     """
     begin = time.monotonic()
     try:
-        command = Supervised(action.argv, cwd=sandbox, env=dict(action.env), kept=kept)
+        command = Supervised(located(action.argv), cwd=sandbox, env=dict(action.env), kept=kept)
     except OSError as error:
         raise ActionError(action, f"cannot be started: {error}", "") from None
     with command:

@@ -9,6 +9,7 @@
                     it}}; a tree that is made has "of", the tree that it is made of, and "reads", the files that it is
                     made of
     wheels          {tree: {distribution: version}} of trees that are unpacked wheels
+    python          {"word": that starts commands for the generator's Python, "files": patterns of what they read of it}
     slots           the shell script with which commands wait for memory, see building/slots.sh,
                     without its comments
 
@@ -31,6 +32,7 @@ from kernelwright.codegen.building.memory import SCRIPT, script_without_comments
 from kernelwright.codegen.lean.made import reads
 from kernelwright.codegen.operation import Operation, operation
 from kernelwright.codegen.registry import OPERATIONS
+from kernelwright.codegen.toolchains.python import FILES, PYTHON
 from kernelwright.codegen.toolchains.wheels import WHEELS
 from kernelwright.codegen.trees import Tree, all_trees
 
@@ -56,6 +58,7 @@ def plugin_data() -> dict[str, Any]:
         },
         "trees": {name: _tree(name, tree) for name, tree in all_trees().items()},
         "wheels": {tree: dict(wheels) for tree, wheels in WHEELS.items()},
+        "python": {"word": PYTHON, "files": list(FILES)},
         "slots": script_without_comments(SCRIPT.read_text(encoding="utf-8")),
     }
 

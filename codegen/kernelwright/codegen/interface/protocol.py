@@ -39,7 +39,8 @@ Response to "plan"::
         "groups":  [{"output": path, "kernels": [name, …]}, …],   objects that a large library links in two steps
         "reports": {kernel name: path, …},
         "toolchains": {"hip": "identity in one line", …},
-        "kernels": [{"arch", "name", "identity", "features", "spec", "header", "objects", "report", "expects"}, …]}, …]}
+        "kernels": [{"arch", "name", "identity", "features", "spec", "header", "objects", "report", "counts",
+                     "expects"}, …]}, …]}
                                                                                  "limits" where some are stated
                                                        and, where it has some, "models": [{"name", "op", "dtype",
                                                        "arch", "sha256"}, …]
@@ -75,14 +76,15 @@ A request of stage "report" has ``manifests``, and optionally ``costs``, by what
 {"text": …, "libraries": […]} is what ``kernelwright info`` prints (see kernelwright.codegen.resources.report).
 
 Every path is relative to the working directory of the build and starts with ``<arch>/``. Inputs of an action are
-``files`` or outputs of other actions; ``trees`` appear at ``__<name>``, ``caches`` at ``__cache_<name>``.
+``files`` or outputs of other actions; ``trees`` appear at ``__<name>``, ``caches`` at ``__cache_<name>``. A first word
+``__python`` stands for a Python that has this generator (see kernelwright.codegen.toolchains.python).
 
 Request of ``kernelwright bundle --request FILE --response FILE``::
 
     stage        optional, "bundle"
     library      one entry of "libraries"; files and actions may be left out
     sha256       optional, {path: 64 hex digits} of the library and of objects, which then need not be there
-    root         optional, the folder below which library, objects and reports stand; "." unless given
+    root         optional, the folder below which library, objects, reports and counts stand; "." unless given
     materials    optional, what the library was made of: [{"requirements": text of a hash-pinned requirements file},
                  {"files": {path: 64 hex digits}}, …]; the generator adds its own files
 

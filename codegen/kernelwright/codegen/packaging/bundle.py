@@ -9,12 +9,12 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-from kernelwright.codegen.inputs import checked
+from kernelwright.codegen.inputs import checked, read_json
 from kernelwright.codegen.operation import Expectation
 from kernelwright.codegen.packaging import provenance
 from kernelwright.codegen.packaging.requests import BundleRequest
 from kernelwright.codegen.resources.limits import check_limits
-from kernelwright.codegen.resources.readers import counts_reader, report_reader
+from kernelwright.codegen.resources.readers import report_reader
 from kernelwright.codegen.violations import SpecError
 from kernelwright.files.occupancy import occupancy
 
@@ -99,7 +99,7 @@ def manifest(
     kernels = []
     for kernel in library["kernels"]:
         digests = [digest(path) for path in kernel["objects"]]
-        resources = _resources(library, kernel, find(kernel["report"])) if kernel["report"] else None
+        resources = _resources(library, kernel, find) if kernel["report"] else None
         kernels.append(
             {
                 **{key: kernel[key] for key in ("name", "identity", "arch", "spec", "features")},
@@ -120,20 +120,30 @@ def manifest(
     }
 
 
-def _resources(library: Mapping[str, Any], kernel: Mapping[str, Any], report: Path) -> dict[str, Any] | None:
-    data = _read(report)
+def _resources(
+    library: Mapping[str, Any], kernel: Mapping[str, Any], find: Callable[[str], Path]
+) -> dict[str, Any] | None:
+    """What the report of a kernel shows, and with it the counts that an action of the plan made."""
     reader, unit, expects = report_reader(library["backend"]), library.get("compute_unit"), _expectation(kernel)
-    count = counts_reader(library["backend"]) if kernel.get("counted") and library.get("instructions") else None
     try:
-        found = reader(data, expects)
-        counts = count(data, expects, library["instructions"], unit["simds"], found) if count and unit and found else {}
+        found = reader(_read(find(kernel["report"])), expects)
     except SpecError:
         raise
     except ValueError as error:
         raise BrokenKernelError(f"{kernel['name']}: {error}") from None
-    if found is not None and unit:
+    if found is None:
+        return None
+    if unit:
         found |= occupancy({"wave_size": library["wave_size"], **found}, unit)
-    return {**found, "counts": counts} if found and counts else found
+    return {**found, "counts": _counts(find(kernel["counts"]))} if kernel.get("counts") else found
+
+
+def _counts(path: Path) -> dict[str, Any]:
+    """SpecError for a file that is not there or holds no JSON object."""
+    counts = read_json(path)
+    if not isinstance(counts, dict):
+        raise SpecError(f"{path} holds no counts of a kernel; build the library again")
+    return counts
 
 
 def _expectation(kernel: Mapping[str, Any]) -> Expectation:

@@ -9,6 +9,7 @@ import pytest
 
 from kernelwright.codegen.packaging import provenance
 from kernelwright.codegen.packaging.bundle import BrokenKernelError, manifest, respond_bundle
+from kernelwright.codegen.resources.amd.command import counts_text
 from kernelwright.codegen.resources.limits import LimitError
 from kernelwright.codegen.resources.testing.loop import LOOP
 from kernelwright.codegen.violations import SpecError
@@ -175,13 +176,20 @@ amdhsa.kernels:
 
 
 @pytest.mark.parametrize(("counted", "limits"), [(True, {}), (False, {}), (True, {"max_lds_conflicts": 11})])
-def test_amd_kernels_are_counted_where_the_plan_says_so(root: Path, counted: bool, limits: dict[str, int]) -> None:
+def test_counts_are_those_of_the_file_that_the_plan_names(root: Path, counted: bool, limits: dict[str, int]) -> None:
     size = "\t.size\tk_gemm, .Lfunc_end0-k_gemm\n; codeLenInByte = 64\n"
     text = LOOP.format(shift=4, rest="s_nop 0").replace(".Lfunc_end0:\n", f".Lfunc_end0:\n{size}") + METADATA
     (root / "x86_64_v3/a.s").write_text(text)
-    kernel = {**LIBRARY["kernels"][0], "report": "x86_64_v3/a.s", "counted": counted, "limits": limits}
+    (root / "x86_64_v3/a.json").write_text(counts_text(text, "gfx942", 4))
+    counts = "x86_64_v3/a.json"
+    kernel = {
+        **LIBRARY["kernels"][0],
+        "report": "x86_64_v3/a.s",
+        "counts": counts if counted else None,
+        "limits": limits,
+    }
     unit = arch_files.read("gfx942")[0]["compute_unit"]
-    facts = {"backend": "ck_tile", "instructions": "gfx942", "wave_size": 64, "compute_unit": unit}
+    facts = {"backend": "ck_tile", "wave_size": 64, "compute_unit": unit}
     request = {"library": {**LIBRARY, **facts, "kernels": [kernel]}, "root": str(root)}
     if limits:
         with pytest.raises(LimitError, match=r"^a: 12 clocks that LDS bank conflicts add .* at most 11"):
@@ -191,3 +199,9 @@ def test_amd_kernels_are_counted_where_the_plan_says_so(root: Path, counted: boo
     assert resources["vgpr"] == 64 and ("counts" in resources) == counted
     if counted:
         assert resources["counts"]["bound"] == "lds" and resources["counts"]["loop"]["conflict_cycles"] == 12
+        (root / counts).write_text("[]")
+        with pytest.raises(SpecError, match=r"a\.json holds no counts of a kernel"):
+            respond_bundle(request)
+        (root / counts).unlink()
+        with pytest.raises(SpecError, match=r"a\.json"):
+            respond_bundle(request)

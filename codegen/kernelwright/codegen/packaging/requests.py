@@ -42,7 +42,7 @@ class _PlannedKernel(_Kernel):
     objects: list[_Path] = Field(min_length=1)
     report: _Path | None
     expects: _Expects | None = None
-    counted: bool = False
+    counts: _Path | None = None
     limits: dict[str, int | float] = Field(default_factory=dict)
 
 
@@ -62,7 +62,6 @@ class _Library(_Open):
     device: str
     library: _Path
     wave_size: int = 1
-    instructions: _Word | None = None
     compute_unit: ComputeUnit | None = None
     toolchains: dict[str, str]
     kernels: list[_PlannedKernel]

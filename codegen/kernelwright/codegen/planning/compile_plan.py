@@ -27,7 +27,7 @@ def kernel_actions(kernel: Kernel, arch: Arch, backend: Backend) -> KernelAction
     made = backend.kernel_actions(kernel, arch, header.path)
     first, *rest = made.actions  # the compile; the others take next to no time
     actions = (replace(first, seconds=operation(kernel.spec.op).seconds(kernel, arch)), *rest)
-    return KernelActions((header, *made.files, *others), actions, made.objects, made.report)
+    return KernelActions((header, *made.files, *others), actions, made.objects, made.report, made.counts)
 
 
 MAX_NAME = 100

@@ -10,10 +10,13 @@ from kernelwright.codegen.heuristics.model import write_model
 from kernelwright.codegen.heuristics.testing.random_model import random_content
 from kernelwright.codegen.planning.compile_plan import compile_plan, render_table
 from kernelwright.codegen.planning.describe import library_json
+from kernelwright.codegen.planning.groups import GROUP
 from kernelwright.codegen.planning.models import read_models
+from kernelwright.codegen.resources.amd import MODULE as COUNTING
 from kernelwright.codegen.selecting.selection import Selection
 from kernelwright.codegen.selecting.sets import expand_set
 from kernelwright.codegen.testing.null_backend import NullBackend, null_templates
+from kernelwright.codegen.toolchains.python import located
 from kernelwright.codegen.violations import SpecError
 
 GFX942 = archs.load("gfx942")
@@ -111,3 +114,19 @@ def test_plans_of_real_backends_are_closed(monkeypatch: pytest.MonkeyPatch, name
     for kernel in plan.kernels:
         assert kernel.objects and set(kernel.objects) <= set(outputs)
         assert kernel.report is None or kernel.report in outputs
+        assert (kernel.counts is not None) == (arch.backend == "ck_tile") and kernel.counts in (None, *outputs)
+
+
+@pytest.mark.parametrize("count", [1, 2 * GROUP + 1])
+def test_every_amd_kernel_is_counted_by_an_action_of_its_own(monkeypatch: pytest.MonkeyPatch, count: int) -> None:
+    monkeypatch.undo()
+    kernels = expand_set("convolution:default", GFX942).kernels[:count]
+    assert len(kernels) == count
+    plan = compile_plan("gemm", GFX942, kernels, backend_for(GFX942, DEFAULT_TOOLCHAINS))
+    for kernel in plan.kernels:
+        (counting,) = [action for action in kernel.actions if kernel.counts in action.outputs]
+        assert counting.inputs == (kernel.report,) and counting.trees == ()
+        assert located(counting.argv)[4:9] == [COUNTING, kernel.report, kernel.counts, "gfx942", "4"]
+        assert not set(counting.outputs) & {path for action in plan.all_actions for path in action.inputs}
+    described = library_json("gemm", Selection(GFX942, kernels, {}, {}), plan, DEFAULT_TOOLCHAINS)
+    assert [kernel["counts"] for kernel in described["kernels"]] == [kernel.counts for kernel in plan.kernels]

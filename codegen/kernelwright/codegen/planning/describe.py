@@ -15,7 +15,6 @@ from kernelwright.codegen.planning.groups import GROUP
 from kernelwright.codegen.planning.render import header_path
 from kernelwright.codegen.resources.limits import Limits
 from kernelwright.codegen.selecting.selection import Selection
-from kernelwright.files.counts.instruction_set import names
 
 ABI_VERSION = 3
 """KW_ABI_VERSION of kernelwright/abi.h."""
@@ -49,7 +48,7 @@ def library_json(
             "header": header_path(kernel),
             "objects": list(made.objects),
             "report": made.report if _is_read(kernel, item) else None,
-            "counted": arch.amdgpu is not None and (kernel.identity in item.limits or not _is_large(item)),
+            "counts": made.counts,
             "expects": asdict(operation(kernel.spec.op).expects(kernel, arch)),
         }
         for kernel, made in zip(item.kernels, plan.kernels, strict=True)
@@ -61,7 +60,6 @@ def library_json(
         "abi_version": ABI_VERSION,
         "device": arch.device,
         "wave_size": arch.wave_size,
-        "instructions": arch.amdgpu.instructions if arch.amdgpu and arch.amdgpu.instructions in names() else None,
         "compute_unit": arch.compute_unit.model_dump(mode="json") if arch.compute_unit else None,
         "library": plan.library,
         "files": [{"path": file.path, "text": file.text} for file in plan.all_files],
@@ -80,11 +78,8 @@ def _is_read(kernel: Kernel, item: Selection) -> bool:
 
     Those of a CPU kernel are found by decoding its code, 50 ms each: in a large library, only for kernels with limits.
     """
-    return not (_is_large(item) and item.arch.backend == "cpu") or kernel.identity in item.limits
-
-
-def _is_large(item: Selection) -> bool:
-    return len(item.kernels) > 2 * GROUP
+    large = len(item.kernels) > 2 * GROUP
+    return not (large and item.arch.backend == "cpu") or kernel.identity in item.limits
 
 
 def action_json(action: Action) -> dict[str, Any]:

@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
-from typing import Any
 
 from kernelwright.codegen.operation import Expectation
-from kernelwright.codegen.resources.amd.counts import read_counts
-from kernelwright.files.counts.instruction_set import instruction_set
+from kernelwright.codegen.resources.amd.metadata import ReportError, kernels_of, number
 
 _METADATA = {
     "vgpr": "vgpr_count",
@@ -25,11 +22,6 @@ _METADATA = {
 # RDNA has no accumulation registers, and the compiler leaves the key out.
 _OPTIONAL = {"agpr"}
 _MATRIX = re.compile(r"^\s+v_(?:mfma|smfmac|wmma|swmmac)_", re.MULTILINE)
-_BLOCK = re.compile(r"^\s*\.amdgpu_metadata$(.*)^\s*\.end_amdgpu_metadata$", re.MULTILINE | re.DOTALL)
-
-
-class ReportError(ValueError):
-    """The assembly does not hold the device functions that are expected."""
 
 
 def read_report(data: bytes, expects: Expectation) -> dict[str, int]:
@@ -41,7 +33,7 @@ def read_report(data: bytes, expects: Expectation) -> dict[str, int]:
     instruction, which compute nothing.
     """
     text = data.decode()
-    kernels = _kernels(text, expects)
+    kernels = kernels_of(text, expects.helpers)
     if len(kernels) != expects.device_kernels:
         found = f"found {len(kernels)}: {', '.join(kernels)}"
         raise ReportError(f"expected {_count(expects.device_kernels)} in the assembly, {found}")
@@ -51,30 +43,6 @@ def read_report(data: bytes, expects: Expectation) -> dict[str, int]:
     if expects.matrix_instructions and report["matrix_instructions"] == 0:
         raise ReportError(f"{', '.join(kernels)} has no matrix instruction: this architecture cannot run its warp tile")
     return report
-
-
-def read_counted(
-    data: bytes, expects: Expectation, instructions: str, simds: int, resources: dict[str, int]
-) -> dict[str, Any]:
-    """What the code of a kernel's assembly does: see ``kernelwright.codegen.resources.amd.counts.read_counts``.
-
-    ``instructions`` is the instruction set of the architecture, ``simds`` are those of a compute unit.
-    """
-    text = data.decode()
-    symbols = [symbol.removesuffix(".kd") for symbol in _kernels(text, expects)]
-    return read_counts(text, symbols, instruction_set(instructions), resources, simds)
-
-
-def _kernels(text: str, expects: Expectation) -> dict[str, str]:
-    """Metadata of the device functions that count, by symbol."""
-    block = _BLOCK.search(text)
-    if block is None:
-        raise ReportError("no .amdgpu_metadata in the assembly; compile with -S for an AMD GPU")
-    return {
-        symbol: entry
-        for symbol, entry in _entries(block.group(1))
-        if not any(helper in symbol for helper in expects.helpers)
-    }
 
 
 def _count(kernels: int) -> str:
@@ -91,17 +59,5 @@ def _code_bytes(text: str, function: str) -> int:
     return int(found.group(1))
 
 
-def _entries(metadata: str) -> Iterator[tuple[str, str]]:
-    # Kernels are the entries of one list; only their first lines start with a dash at this depth.
-    for entry in re.split(r"^  - ", metadata, flags=re.MULTILINE)[1:]:
-        for symbol in re.findall(r"^\s*\.symbol:\s*(\S+)", entry, re.MULTILINE):
-            yield symbol, entry
-
-
 def _number(metadata: str, name: str, key: str) -> int:
-    found = re.search(rf"^[\s-]*\.{key}:\s*(\d+)$", metadata, re.MULTILINE)
-    if found is None:
-        if name in _OPTIONAL:
-            return 0
-        raise ReportError(f"the metadata of the assembly has no .{key}")
-    return int(found.group(1))
+    return number(metadata, key, 0 if name in _OPTIONAL else None)

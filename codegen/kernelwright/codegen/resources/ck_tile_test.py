@@ -4,7 +4,7 @@ import pytest
 
 from kernelwright.codegen.operation import Expectation
 from kernelwright.codegen.resources import ck_tile
-from kernelwright.codegen.resources.ck_tile import ReportError
+from kernelwright.codegen.resources.amd.metadata import ReportError
 
 
 def read_report(text: str, expects: Expectation = Expectation(1, True, ("_sum",))) -> dict[str, int]:  # noqa: B008

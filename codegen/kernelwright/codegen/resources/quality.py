@@ -15,6 +15,9 @@ from pathlib import Path
 from typing import Any
 
 from kernelwright.codegen.resources import report
+from kernelwright.codegen.resources.measured.join import add_measured
+from kernelwright.codegen.resources.measured.show import measured_text
+from kernelwright.codegen.resources.measured.tables import read_table
 from kernelwright.codegen.resources.quality_columns import COLUMNS, cell
 from kernelwright.codegen.resources.report import ReportError, manifests, read_object
 from kernelwright.files import arch_files
@@ -31,6 +34,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("library", nargs="+", help="a manifest.json, a library beside one, or a folder of libraries")
     parser.add_argument("--kernel", action="append", metavar="PATTERN", help="only kernels of such a name or identity")
     parser.add_argument("--executed", action="append", default=[], metavar="FILE", help="counts of a simulated launch")
+    parser.add_argument(
+        "--measured",
+        action="extend",
+        nargs="+",
+        default=[],
+        metavar="FILE",
+        help="tables of rocprof or of tile-engine bench; libraries stand before",
+    )
     form = parser.add_mutually_exclusive_group()
     form.add_argument("--json", action="store_true", help="print one JSON object")
     form.add_argument("--html", action="store_true", help="print one page")
@@ -40,6 +51,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         paths = [path for named in given.library for path in manifests(Path(named))]
         described = selected([describe(path) for path in paths], given.kernel)
         add_executed(described, executed)
+        add_measured(described, [read_table(Path(path)) for path in given.measured])
     except ReportError as error:
         print(f"error: {error}", file=sys.stderr)
         return _EXIT_BAD_INPUT
@@ -56,8 +68,8 @@ def describe(manifest: Path) -> dict[str, Any]:
     """The library of a manifest: ``name``, ``arch``, ``folder``, and a row for each of its ``kernels``.
 
     A row has ``name``, ``identity``, and a value for each of :data:`COLUMNS` (None where it is unknown or does not
-    exist), and ``counts``, as ``kernelwright.codegen.resources.amd.counts.read_counts`` describes them. ReportError for
-    a file that is no manifest.
+    exist), ``counts``, as ``kernelwright.codegen.resources.amd.counts.read_counts`` describes them, and ``measured``,
+    see :func:`kernelwright.codegen.resources.measured.join.add_measured`. ReportError for a file that is no manifest.
     """
     raw = read_object(manifest)
     described = report.describe(raw, None, str(manifest.parent))
@@ -107,7 +119,7 @@ def as_json(libraries: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
 
 
 def text(libraries: Sequence[Mapping[str, Any]]) -> str:
-    """A table for each library; columns without a value are left out."""
+    """A table for each library, and what was measured of its kernels; columns without a value are left out."""
     blocks = []
     for library in libraries:
         rows = library["kernels"]
@@ -120,7 +132,7 @@ def text(libraries: Sequence[Mapping[str, Any]]) -> str:
         for *cells, name in table:
             padded = (one.rjust(width) for one, width in zip(cells, widths[:-1], strict=True))
             lines.append("  ".join([*padded, name]))
-        blocks.append("\n".join(lines))
+        blocks += ["\n".join(lines), *filter(None, map(measured_text, rows))]
     return "\n\n".join(blocks)
 
 
@@ -144,9 +156,9 @@ def _row(row: Mapping[str, Any], resources: Mapping[str, Any], unit: Mapping[str
         **{key: row[key] for key in ("registers", "lds_bytes", "spills", "scratch_bytes", "occupancy_percent")},
         "limiter": limiter({"wave_size": 32, **resources}, unit) if fits and unit else None,
         "matrix_instructions": row["matrix_instructions"],
-        "lines_per_compulsory": None,
+        **dict.fromkeys(("lines_per_compulsory", "measured_us", "bound_share_percent")),
     }
-    return {"name": row["name"], "identity": row["identity"], **found, "counts": counts or None}
+    return {"name": row["name"], "identity": row["identity"], **found, "counts": counts or None, "measured": None}
 
 
 def _narrowest_load(memory: Mapping[str, int]) -> int | None:

@@ -8,6 +8,13 @@ from typing import Any
 
 import jinja2
 
+from kernelwright.codegen.resources.measured.show import (
+    HEADINGS,
+    PROBLEM_HEADINGS,
+    counter_cells,
+    problem_cells,
+    summary,
+)
 from kernelwright.codegen.resources.quality_columns import COLUMNS, cell
 from kernelwright.files.counts.turn import UNITS
 
@@ -16,13 +23,32 @@ def page(libraries: Sequence[Mapping[str, Any]]) -> str:
     """HTML of rows as ``kernelwright.codegen.resources.quality.describe`` makes them."""
     environment = jinja2.Environment(autoescape=True, undefined=jinja2.StrictUndefined)
     template = files("kernelwright.codegen.resources").joinpath("templates", "quality.html.jinja").read_text("utf-8")
-    shown = [{**one, "columns": _columns(one["kernels"]), "bars": _bars(one["kernels"])} for one in libraries]
+    shown = [
+        {
+            **one,
+            "columns": _columns(one["kernels"]),
+            "bars": _bars(one["kernels"]),
+            "measured": _measured(one["kernels"]),
+        }
+        for one in libraries
+    ]
     columns = _columns([row for one in libraries for row in one["kernels"]])
     return environment.from_string(template).render(libraries=shown, columns=columns, units=UNITS, cell=cell)
 
 
 def _columns(rows: Sequence[Mapping[str, Any]]) -> list[Any]:
     return [column for column in COLUMNS if any(row[column.key] is not None for row in rows)]
+
+
+def _measured(rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """Of each kernel that was measured: its name, a line, and tables with headings."""
+    found = []
+    for row in rows:
+        measured = row["measured"]
+        if measured is not None:
+            tables = [(HEADINGS, counter_cells(measured)), (PROBLEM_HEADINGS, problem_cells(measured))]
+            found.append({"name": row["name"], "summary": summary(row), "tables": [one for one in tables if one[1]]})
+    return found
 
 
 def _bars(rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:

@@ -21,7 +21,7 @@ Shown = Callable[..., tuple[int, str, str]]
 
 def amd(shift: int = 4, **fields: Any) -> dict[str, Any]:
     text = LOOP.format(shift=shift, rest="s_nop 0")
-    counts = read_counts(text, ["k_gemm"], instruction_set("gfx942"), {"block_size": 256}, 4)
+    counts = read_counts(text, ["k_gemm"], instruction_set("gfx942"), 256, 4)
     used = {"vgpr": 64, "sgpr": 32, "lds_bytes": 32768, "block_size": 256, "wave_size": 64, "vgpr_spills": 1}
     fits = {"sgpr_spills": 2, "workgroups_per_cu": 2, "occupancy_percent": 25}
     return {**used, **fits, "scratch_bytes": 0, "matrix_instructions": 1, "counts": counts, **fields}

@@ -24,20 +24,6 @@ class ReportReader(Protocol):
         """The resources by the names that the manifest has."""
 
 
-class CountsReader(Protocol):
-    """Counts what the code of a report's kernel does, on an instruction set, with so many SIMDs in a compute unit."""
-
-    def __call__(
-        self, data: bytes, expects: Expectation, instructions: str, simds: int, resources: dict[str, Any]
-    ) -> dict[str, Any]:
-        """The counts by the names that the manifest has; ``resources`` are what the report reader found."""
-
-
-def counts_reader(backend: str) -> CountsReader | None:
-    """What counts the code of a backend's kernels; None if nothing does."""
-    return cast("CountsReader | None", getattr(_module(backend), "read_counted", None))
-
-
 def report_reader(backend: str) -> ReportReader:
     """The reader of a backend's reports; SpecError for a backend that does not exist."""
     return cast(ReportReader, _module(backend).read_report)

@@ -106,8 +106,9 @@ async def run_python(
     inputs: Digest,
     outputs: Sequence[str],
     description: str,
+    env: Sequence[tuple[str, str]] = (),
 ) -> FallibleProcessResult:
-    """``python -m <tool.module> <arguments>`` in a sandbox that holds ``inputs``."""
+    """``python -m <tool.module> <arguments>`` in a sandbox that holds ``inputs``, with further variables ``env``."""
     environment = await python_tools.environment_of(tool)
     input_digest = await digests.with_checksums(await digests.merge([tool.sources, inputs]))
     process = Process(
@@ -120,6 +121,7 @@ async def run_python(
             "PYTHONDONTWRITEBYTECODE": "1",
             "PYTHONNOUSERSITE": "1",
             **_arch_path(tool, ""),
+            **dict(env),
         },
         append_only_caches=python_tools.CACHE,
         output_files=outputs,

@@ -8,11 +8,13 @@ from typing import Any, Mapping, Optional
 from kernelwright.pants import damaged_store
 from kernelwright.pants.compat import concurrently, implicitly, rule
 from kernelwright.pants.engine import digests, processes, progress
+from kernelwright.pants.generator_data import generator_data
 from kernelwright.pants.subsystems.actions import ActionsSubsystem
-from kernelwright.pants.util_rules import slots, trees
+from kernelwright.pants.util_rules import codegen, slots, trees
+from kernelwright.pants.util_rules.codegen import ModuleRequest
 from kernelwright.pants.util_rules.trees import TreeRequest
 from pants.engine.fs import EMPTY_DIGEST, Digest
-from pants.engine.process import Process
+from pants.engine.process import FallibleProcessResult, Process
 from pants.engine.rules import collect_rules
 from pants.util.logging import LogLevel
 
@@ -80,8 +82,7 @@ class _OneAction:
     part: Optional[progress.Part] = None
 
 
-@rule(desc="Run an action of a compile plan", level=LogLevel.DEBUG)
-async def run_action(request: _OneAction, subsystem: ActionsSubsystem) -> ActionOutputs:
+async def _with_compilers(request: _OneAction, subsystem: ActionsSubsystem) -> FallibleProcessResult:
     action = request.action
     mounted = await concurrently(trees.prepare_tree(TreeRequest(name), **implicitly()) for name in action.trees)
     slot = slots.waiting(action.argv, action.memory_mb)
@@ -98,11 +99,26 @@ async def run_action(request: _OneAction, subsystem: ActionsSubsystem) -> Action
         level=LogLevel.DEBUG,
         remote_cache_speculation_delay_millis=processes.REMOTE_SPECULATION_MILLIS,
     )
+    if subsystem.environment is None:
+        return await processes.try_run(process)
+    return await processes.try_run_in(subsystem.environment, "[kernelwright-actions].environment", process)
+
+
+async def _with_generator(action: Action, inputs: Digest) -> FallibleProcessResult:
+    """Run a module of the generator where the generator runs, with its Python."""
+    _, _, module, *arguments = action.argv
+    run = ModuleRequest(module, tuple(arguments), inputs, action.outputs, action.description, action.env)
+    return (await codegen.run_module(run, **implicitly())).process
+
+
+@rule(desc="Run an action of a compile plan", level=LogLevel.DEBUG)
+async def run_action(request: _OneAction, subsystem: ActionsSubsystem) -> ActionOutputs:
+    action = request.action
     with progress.at_work(request.part):
-        if subsystem.environment is None:
-            result = await processes.try_run(process)
+        if action.argv[0] == generator_data()["python"]["word"]:
+            result = await _with_generator(action, request.inputs)
         else:
-            result = await processes.try_run_in(subsystem.environment, "[kernelwright-actions].environment", process)
+            result = await _with_compilers(request, subsystem)
     damaged_store.check_inputs(result.exit_code, result.stderr, action.description)
     if result.exit_code != 0:
         output = (result.stderr + result.stdout).decode(errors="replace").strip()

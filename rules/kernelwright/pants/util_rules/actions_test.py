@@ -1,16 +1,19 @@
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from kernelwright.pants.engine import digests
+from kernelwright.pants.engine import digests, processes
 from kernelwright.pants.testing.doubles import in_place_of
-from kernelwright.pants.util_rules import actions, trees
+from kernelwright.pants.util_rules import actions, codegen, trees
 from kernelwright.pants.util_rules.actions import Action, ActionOutputs, ActionsRequest
+from kernelwright.pants.util_rules.codegen import ModuleRequest, ModuleResult
 from kernelwright.pants.util_rules.trees import Tree, TreeRequest
 from pants.engine.fs import EMPTY_DIGEST, DigestContents
 from pants.engine.internals.scheduler import ExecutionError
+from pants.engine.process import Process
 from pants.engine.rules import QueryRule
 from pants.testutil.rule_runner import RuleRunner
 
@@ -20,11 +23,25 @@ async def one_file_tree(request: TreeRequest) -> Tree:
     return Tree(request.name, await digests.create([("word", request.name.encode())]))
 
 
+@in_place_of(codegen.run_module)
+async def shell_as_module(request: ModuleRequest) -> ModuleResult:
+    script = f"(cat in.s; echo {request.module} $A) >{request.outputs[0]}; exit {request.arguments[0]}"
+    process = Process(
+        ("/bin/sh", "-c", script),
+        description=request.description,
+        input_digest=request.inputs,
+        output_files=request.outputs,
+        env=dict(request.env),
+    )
+    return ModuleResult(await processes.try_run(process))
+
+
 def make_runner(*options: str) -> RuleRunner:
     return RuleRunner(
         rules=[
             *actions.rules(),
             one_file_tree,
+            shell_as_module,
             QueryRule(ActionOutputs, (ActionsRequest,)),
         ],
         bootstrap_args=options,
@@ -63,6 +80,20 @@ def test_actions_feed_each_other_and_see_their_trees(runner: RuleRunner) -> None
     outputs = runner.request(ActionOutputs, [request])
     contents = runner.request(DigestContents, [outputs.digest])
     assert [(file.path, file.content) for file in contents] == [("out.txt", b"hello abihello abi")]
+
+
+def test_the_generators_python_runs_its_own_modules(runner: RuleRunner) -> None:
+    def counting(code: str) -> ActionsRequest:
+        made = shell("count", "", ["in.s"], ["out.json"])
+        argv, env = ("__python", "-m", "counting", code), (*made.env, ("A", "b"))
+        made = replace(made, argv=argv, env=env)
+        return ActionsRequest(files=(("in.s", "text\n"),), actions=(made,), keep=("out.json",))
+
+    outputs = runner.request(ActionOutputs, [counting("0")])
+    (made,) = runner.request(DigestContents, [outputs.digest])
+    assert made.content == b"text\ncounting b\n"
+    with pytest.raises(ExecutionError, match=r"Do count failed with exit code 3 \(count\)"):
+        runner.request(ActionOutputs, [counting("3")])
 
 
 def test_a_failing_action_shows_all_of_its_output(runner: RuleRunner) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 from kernelwright.pants.testing.doubles import in_place_of
 from kernelwright.pants.util_rules import actions, codegen, library, toolchains, trees
 from kernelwright.pants.util_rules.actions import Action, ActionsRequest
-from kernelwright.pants.util_rules.actions_test import one_file_tree
+from kernelwright.pants.util_rules.actions_test import one_file_tree, shell_as_module
 from kernelwright.pants.util_rules.codegen import CodegenRequest, CodegenResponse
 from kernelwright.pants.util_rules.library import BuiltLibraries, PlannedGroup, PlannedLibraries, PlannedLibrary
 from kernelwright.pants.util_rules.slots_test import meeting, most_at_once
@@ -48,7 +48,15 @@ def planned(arch: str, log: Path) -> PlannedLibrary:
 
 
 def test_architectures_and_kernels_build_side_by_side(tmp_path: Path) -> None:
-    rules = [*actions.rules(), *library.rules(), one_file_tree, no_generator, no_toolchains, no_materials]
+    rules = [
+        *actions.rules(),
+        *library.rules(),
+        one_file_tree,
+        shell_as_module,
+        no_generator,
+        no_toolchains,
+        no_materials,
+    ]
     runner = RuleRunner(
         rules=[*rules, QueryRule(BuiltLibraries, (PlannedLibraries,))],
         bootstrap_args=["--process-execution-local-parallelism=4"],

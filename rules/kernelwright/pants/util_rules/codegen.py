@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import hashlib
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from kernelwright.pants.compat import implicitly, rule
 from kernelwright.pants.engine import digests, portable, python_tools
 from kernelwright.pants.engine.exit_codes import BAD_INPUT
+from kernelwright.pants.generator_data import generator_data
 from kernelwright.pants.performance import Tuning
 from kernelwright.pants.subsystems.codegen import CodegenSubsystem
 from kernelwright.pants.util_rules.pins import PACKAGE, packaged
 from pants.backend.python.subsystems.setup import PythonSetup
 from pants.engine.fs import EMPTY_DIGEST, Digest
+from pants.engine.process import FallibleProcessResult
 from pants.engine.rules import collect_rules
 from pants.util.logging import LogLevel
 
@@ -127,6 +129,44 @@ async def run_codegen(request: CodegenRequest, codegen: CodegenTool) -> CodegenR
         raise CodegenError(f"{request.origin}: {result.stderr.decode().strip()}", result.exit_code)
     files = await digests.read(await digests.subset(result.output_digest, [response]))
     return CodegenResponse(files[response].decode(), await digests.subset(result.output_digest, request.outputs))
+
+
+@dataclass(frozen=True)
+class ModuleRequest:
+    """A command of a plan: a module of the generator that runs with the few files of it that such modules read.
+
+    So edits of all other files of the generator run it no more often.
+    """
+
+    module: str
+    arguments: tuple[str, ...]
+    inputs: Digest
+    outputs: tuple[str, ...]
+    description: str
+    env: tuple[tuple[str, str], ...] = ()
+
+
+@dataclass(frozen=True)
+class ModuleResult:
+    """How it ended, and the files that it wrote."""
+
+    process: FallibleProcessResult
+
+
+@rule(desc="Run a module of the code generator", level=LogLevel.DEBUG)
+async def run_module(request: ModuleRequest, codegen: CodegenTool) -> ModuleResult:
+    tool = codegen.tool
+    globs = [f"{root}/{file}" for root in tool.source_roots for file in generator_data()["python"]["files"]]
+    sources = await digests.subset(tool.sources, globs)
+    process = await portable.run_python(
+        replace(tool, module=request.module, sources=sources, arch_path=()),
+        request.arguments,
+        request.inputs,
+        request.outputs,
+        request.description,
+        request.env,
+    )
+    return ModuleResult(process)
 
 
 @dataclass(frozen=True)

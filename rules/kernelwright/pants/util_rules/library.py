@@ -88,7 +88,10 @@ class BuiltGroup:
 
 @dataclass(frozen=True)
 class PlannedLibrary:
-    """One architecture's part of the plan as JSON text, and its actions, grouped so that kernels build in parallel."""
+    """One architecture's part of the plan as JSON text, and its actions, grouped so that kernels build in parallel.
+
+    ``reports`` are the files that the manifest is made of: reports of compilers, and counts.
+    """
 
     arch: str
     manifest_request: str
@@ -229,7 +232,7 @@ def parse_library(library: Mapping[str, Any], models: Mapping[str, str] = Frozen
     title = _title(library["library"], library["arch"])
     kernels = {}
     for kernel in library["kernels"]:
-        keep = [*kernel["objects"], *([kernel["report"]] if kernel["report"] else [])]
+        keep = [*kernel["objects"], *(path for path in (kernel["report"], kernel["counts"]) if path)]
         needed = sorted(_closure(keep, producer), key=place.__getitem__)
         kernels[kernel["name"]] = _request([steps[id] for id in needed], files, keep, Part(title, kernel["name"]))
     links = {
@@ -249,7 +252,9 @@ def parse_library(library: Mapping[str, Any], models: Mapping[str, str] = Frozen
         arch=library["arch"],
         manifest_request=json.dumps(described, sort_keys=True),
         library=library["library"],
-        reports=tuple(sorted(library["reports"].values())),
+        reports=tuple(
+            sorted(path for kernel in library["kernels"] for path in (kernel["report"], kernel["counts"]) if path)
+        ),
         trees=tuple(sorted({tree for action in steps.values() for tree in action.trees})),
         groups=tuple(groups) or (PlannedGroup(tuple(kernels.values()), None, title, tuple(kernels)),),
         link=_request(

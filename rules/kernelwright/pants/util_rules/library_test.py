@@ -33,13 +33,14 @@ LIBRARY: dict[str, Any] = {
     "actions": [
         action("one:device", ["gfx942/one.hpp"], ["gfx942/one.s"]),
         action("one:assemble", ["gfx942/one.s"], ["gfx942/one.o"]),
+        action("one:count", ["gfx942/one.s"], ["gfx942/one.json"]),
         action("two:device", ["gfx942/two.hpp"], ["gfx942/two.o"]),
         action("table", ["gfx942/x_table.c"], ["gfx942/x_table.o"]),
         action("link", ["gfx942/x_table.o", "gfx942/one.o", "gfx942/two.o"], ["gfx942/libx.so"]),
     ],
     "kernels": [
-        {"name": "one", "objects": ["gfx942/one.o"], "report": "gfx942/one.s"},
-        {"name": "two", "objects": ["gfx942/two.o"], "report": None},
+        {"name": "one", "objects": ["gfx942/one.o"], "report": "gfx942/one.s", "counts": "gfx942/one.json"},
+        {"name": "two", "objects": ["gfx942/two.o"], "report": None, "counts": None},
     ],
 }
 
@@ -49,9 +50,9 @@ def test_each_kernel_gets_its_own_actions_and_files() -> None:
     (group,) = planned.groups
     assert group.link is None
     one, two = group.kernels
-    assert [step.id for step in one.actions] == ["one:device", "one:assemble"]
+    assert [step.id for step in one.actions] == ["one:device", "one:assemble", "one:count"]
     assert one.files == (("gfx942/one.hpp", "1"),)
-    assert one.keep == ("gfx942/one.o", "gfx942/one.s")
+    assert one.keep == ("gfx942/one.o", "gfx942/one.s", "gfx942/one.json")
     assert [step.id for step in two.actions] == ["two:device"]
     assert two.keep == ("gfx942/two.o",)
 
@@ -69,7 +70,7 @@ def test_what_no_kernel_needs_belongs_to_the_link() -> None:
     assert [step.id for step in planned.link.actions] == ["table", "link"]
     assert planned.link.files == (("gfx942/x_table.c", "t"),)
     assert planned.link.keep == ("gfx942/libx.so",)
-    assert planned.reports == ("gfx942/one.s",)
+    assert planned.reports == ("gfx942/one.json", "gfx942/one.s")
 
 
 def test_a_kernel_that_did_not_change_keeps_its_request() -> None:
@@ -94,5 +95,5 @@ def test_a_large_library_links_its_groups_first() -> None:
     assert first.link is not None
     assert [step.id for step in first.link.actions] == ["group"]
     assert first.link.keep == ("gfx942/group.o",)
-    assert [kernel.keep for kernel in first.kernels] == [("gfx942/one.o", "gfx942/one.s")]
+    assert [kernel.keep for kernel in first.kernels] == [("gfx942/one.o", "gfx942/one.s", "gfx942/one.json")]
     assert [step.id for step in planned.link.actions] == ["two:device", "table", "link"]

@@ -13,7 +13,7 @@ import pytest
 from kernelwright.pants.compat import concurrently, implicitly, rule
 from kernelwright.pants.util_rules import actions
 from kernelwright.pants.util_rules.actions import Action, ActionsRequest
-from kernelwright.pants.util_rules.actions_test import one_file_tree
+from kernelwright.pants.util_rules.actions_test import one_file_tree, shell_as_module
 from kernelwright.pants.util_rules.slots import waiting
 from pants.engine.rules import QueryRule
 from pants.testutil.rule_runner import RuleRunner
@@ -109,7 +109,7 @@ async def side_by_side(request: SideBySide) -> Done:
 
 def builder(machine: Path) -> RuleRunner:
     return RuleRunner(
-        rules=[*actions.rules(), one_file_tree, side_by_side, QueryRule(Done, (SideBySide,))],
+        rules=[*actions.rules(), one_file_tree, shell_as_module, side_by_side, QueryRule(Done, (SideBySide,))],
         bootstrap_args=[
             f"--named-caches-dir={machine / 'named'}",
             f"--local-store-dir={machine / 'store'}",

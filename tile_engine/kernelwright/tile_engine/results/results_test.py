@@ -9,6 +9,7 @@ from xml.etree import ElementTree
 import pytest
 
 from kernelwright.arch import load
+from kernelwright.codegen.resources.measured.tables import Timing, read_table
 from kernelwright.tile_engine.problems.linear_layers import linear_layers
 from kernelwright.tile_engine.problems.models import models
 from kernelwright.tile_engine.registry import measurable
@@ -41,6 +42,16 @@ def test_a_timed_row_has_rates_and_its_share_of_the_roofline() -> None:
     assert float(made["bandwidth_gb_s"]) == pytest.approx(3 * 2 * 4096**2 / 1e-3 / 1e9, rel=1e-4)
     peak = 4096 * 132 * 1.83e9
     assert float(made["roofline"]) == pytest.approx(2 * 4096**3 / peak / 1e-3, rel=1e-3)
+
+
+def test_the_report_on_counts_reads_timed_rows(tmp_path: Path) -> None:
+    made = [row(latency_ms=[1.0, 0.9, 1.2]), {**row(status="wrong"), "latency_ms": "1"}]
+    with CsvFile(tmp_path / "t.csv", TABLE.columns, append=False) as file:
+        for one in made:
+            file.write(one)
+    (timing,) = read_table(tmp_path / "t.csv")
+    assert isinstance(timing, Timing) and (timing.kernel, timing.identity, timing.us) == ("name", "id", 1000)
+    assert timing.tflops == float(made[0]["tflops"]) and timing.cells["roofline"] == made[0]["roofline"]
 
 
 def test_a_row_of_a_processor_has_the_roof_of_the_cores_of_its_process() -> None:

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import json
 import shlex
-import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-import kernelwright  # pants: no-infer-dep
 from kernelwright.codegen.actions import Action, CompilePlan, checked_path
 from kernelwright.codegen.backends.registry import ToolchainChoice, backend_for
 from kernelwright.codegen.building.memory import SCRIPT
@@ -21,16 +19,11 @@ from kernelwright.codegen.planning.compile_plan import compile_plan
 from kernelwright.codegen.planning.describe import library_json
 from kernelwright.codegen.planning.models import NamedModel, models_of
 from kernelwright.codegen.selecting.selection import Selection
+from kernelwright.codegen.toolchains.python import files_digest, is_python, located, python_argv
 from kernelwright.codegen.trees import cache_mount, find_tree, mount
 from kernelwright.codegen.violations import SpecError
 
 FILE = "build.ninja"
-# Ninja runs it without the search path of the process that writes the file.
-_STEP = """\
-import runpy, sys
-sys.path += sys.argv.pop(1).split(":")
-runpy.run_module("kernelwright.codegen.building.ninja.step", run_name="__main__", alter_sys=True)
-""".replace("\n", "; ")
 _SLOTS, _MEMORY = "__slots.sh", "__memory"
 _HEAD = """\
 # Written by kernelwright build --ninja; written anew, it replaces what changed. Run: ninja -C <this folder>
@@ -129,13 +122,14 @@ def _stamps_edge(digests: Mapping[str, str], headers: Mapping[str, Sequence[str]
 
 
 def _step(*arguments: str) -> list[str]:
-    roots = ":".join(str(Path(path).parent) for path in kernelwright.__path__)
-    return [sys.executable, "-c", _STEP, roots, *arguments]
+    return python_argv("kernelwright.codegen.building.ninja.step", *arguments)
 
 
 def _action_edge(action: Action) -> str:
     environment = [*(f"{key}={value}" for key, value in action.env), f"KERNELWRIGHT_MEMORY_MB_{action.memory_mb}=1"]
-    command = ["env", "-i", *environment, "/bin/sh", _SLOTS, "run", *action.argv]
+    if is_python(action.argv):  # with another generator the command is another one, which Ninja runs again
+        environment.append(f"KERNELWRIGHT_GENERATOR={files_digest()}")
+    command = ["env", "-i", *environment, "/bin/sh", _SLOTS, "run", *located(action.argv)]
     also = [*map(stamp, action.trees), _SLOTS]
     outputs = [checked_path(output, "output") for output in action.outputs]
     return _edge(outputs, action.inputs, also, command, action.description)
@@ -143,7 +137,7 @@ def _action_edge(action: Action) -> str:
 
 def _library_edge(request: str, folder: str, plan: CompilePlan) -> str:
     """The edge that writes manifest and statement of a library."""
-    read = [path for kernel in plan.kernels for path in (*kernel.objects, *([kernel.report] if kernel.report else []))]
+    read = [path for kernel in plan.kernels for path in (*kernel.objects, kernel.report, kernel.counts) if path]
     inputs = list(dict.fromkeys([request, plan.library, *read]))
     outputs = [f"{folder}/manifest.json", f"{folder}/{STATEMENT}"]
     return _edge(outputs, inputs, [], _step("library", request, folder), f"Describe {plan.library}")

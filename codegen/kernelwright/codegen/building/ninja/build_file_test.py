@@ -1,15 +1,17 @@
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 
 import pytest
 
 from kernelwright.arch import load
 from kernelwright.codegen.building.ninja import build_file
-from kernelwright.codegen.building.ninja.build_file import _path, _value, write_ninja
+from kernelwright.codegen.building.ninja.build_file import _action_edge, _path, _value, write_ninja
 from kernelwright.codegen.selecting.selection import Selection
 from kernelwright.codegen.selecting.sets import expand_set
 from kernelwright.codegen.testing.null_backend import NullBackend, NullToolchain, null_templates
+from kernelwright.codegen.toolchains.python import files_digest, module_command, python_argv
 from kernelwright.codegen.violations import SpecError
 
 
@@ -34,6 +36,17 @@ def test_there_is_an_edge_for_each_action_and_manifest(item: Selection, tmp_path
     assert all(path in edges[-2].split() for path in objects)
     assert text.endswith("default gfx942/manifest.json\n")
     assert "  about = Copy to gfx942/libg.so\n" in text
+
+
+def test_commands_of_the_generators_python_are_others_with_another_generator(monkeypatch: pytest.MonkeyPatch) -> None:
+    command = module_command("kernelwright.files.strict_json", "a.s", memory_mb=5)
+    action = command.action("count", "Count", ["a.s"], ["a.json"])
+    first = _action_edge(action)
+    python = shlex.join(python_argv("kernelwright.files.strict_json", "a.s"))
+    assert f"KERNELWRIGHT_GENERATOR={files_digest()} " in first and "OPENBLAS_NUM_THREADS=1 " in first
+    assert first.startswith("build a.json: run a.s | __slots.sh\n") and f" run {python}\n" in first
+    monkeypatch.setattr(build_file, "files_digest", lambda: "of another one")
+    assert _action_edge(action) != first
 
 
 def test_files_that_did_not_change_are_not_touched(item: Selection, tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ known. All waves of a workgroup are computed at once.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 import numpy as np
 
@@ -39,6 +39,11 @@ _NO_RESULT = re.compile(
     r"|s_barrier|s_nop|s_c?branch|s_setprio|s_endpgm|s_sleep|s_sendmsg|s_clause|s_delay|s_set|s_dcache|global_load_lds"
 )
 _TWO_RESULTS = ("_co_", "v_div_scale", "v_mad_u64", "v_mad_i64", "swap")
+_CARRIES: Mapping[str, Callable[[Words, Words], Words]] = {
+    "v_add_co_u32": lambda left, right: left + right,
+    "v_sub_co_u32": lambda left, right: left - right,
+    "v_subrev_co_u32": lambda left, right: right - left,
+}
 _FULL = np.ones((1, 1), np.int64)
 
 
@@ -128,6 +133,10 @@ def execute(one: Statement, state: State, lanes: int) -> None:
             _put(key, state.get("exec"), state)
     elif name.startswith("scratch_"):
         _spill(one, state)
+    elif name in _CARRIES:
+        value, carry = _with_carry(one, state) if "exec" in state else (None, None)
+        _write(one.operands[0], value, state)
+        _write(one.operands[1], carry, state)
     elif one.operands and not _NO_RESULT.match(name) and not one.line.to_lds:
         low = _low_word(one, state) if name == "v_mad_u64_u32" else None
         value = _result(one, state, lanes)
@@ -137,6 +146,18 @@ def execute(one: Statement, state: State, lanes: int) -> None:
             _write(one.operands[1], None, state)
         if name == "v_mad_u64_u32" and low is not None and "exec" in state:
             state[_registers(one.operands[0])[0]] = low
+
+
+def _with_carry(one: Statement, state: Mapping[str, Words]) -> tuple[Words | None, Words | None]:
+    """A sum or difference of two words, and for each lane whether it left the 32 bits."""
+    if one.opaque or one.modifiers:
+        return None, None
+    left, right = (_source(text, state) for text in one.operands[2:])
+    if left is None or right is None:
+        return None, None
+    exact = _CARRIES[one.line.name](left, right)
+    kept = wrapped(exact)
+    return kept, COMPARE["ne"](exact, kept)
 
 
 def _spill(one: Statement, state: State) -> None:

@@ -57,6 +57,12 @@ def bitop3(table: int, a: int, b: int, c: int) -> int:
             np.where(LANES < 64, 7, LANES),
         ),
         ("v_bfe_i32 v1, v0, 4, 1\nv_and_b32_e32 v1, 0x440, v1", np.where(LANES >> 4 & 1, 0x440, 0)),
+        # The carry of a sum or difference is a mask.
+        ("v_sub_co_u32_e32 v2, vcc, v0, v3\nv_mov_b32_e32 v1, 5", LANES * 0 + 5),
+        ("v_subrev_co_u32 v1, vcc, 16, v0\nv_cndmask_b32_e32 v1, v1, v0, vcc", np.where(LANES < 16, LANES, LANES - 16)),
+        ("v_sub_co_u32 v1, vcc, v0, 16\nv_cndmask_b32_e32 v1, v1, v0, vcc", np.where(LANES < 16, LANES, LANES - 16)),
+        ("v_sub_co_u32 v1, vcc, v0, 16", (LANES - 16) & 0xFFFFFFFF),
+        ("v_add_co_u32 v1, vcc, -16, v0\nv_cndmask_b32_e32 v1, 7, v1, vcc", np.where(LANES < 16, 7, LANES - 16)),
         ("v_mov_b32_e32 v2, 12\nv_mad_u64_u32 v[1:2], s[6:7], v0, 36, v[2:3]", LANES * 36 + 12),
         ("v_mad_u64_u32 v[1:2], s[6:7], v0, s9, v[2:3]", None),
         ("v_mad_i32_i24 v1, v0, -4, 1024", 1024 - LANES * 4),

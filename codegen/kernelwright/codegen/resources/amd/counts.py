@@ -21,16 +21,19 @@ _STRIDED = 64  # of ds_read2st64 and ds_load_2addr_stride64
 
 
 def read_counts(
-    text: str, symbols: Sequence[str], known: InstructionSet, resources: dict[str, int], simds: int
+    text: str, symbols: Sequence[str], known: InstructionSet, block_size: int, simds: int
 ) -> dict[str, Any]:
     """Counts of the function that multiplies, of the device functions ``symbols`` of an assembly.
 
-    ``loop``: a turn of its main loop for one wave (fields of ``kernelwright.files.counts.mix.Mix``), None without one;
-    with ``conflict_cycles``, what bank conflicts add to the LDS clocks of a turn, averaged over the waves of a
-    workgroup, None if an address is not known before a launch; ``conflicts_assumed``, whether no source states the
-    phases of one of its accesses. ``outside``: all other instructions, each once. ``clocks`` and ``bound``: see
-    ``kernelwright.files.counts.turn``. ``valu_per_matrix_cycle`` and ``lds_per_matrix_cycle``: clocks of these units
-    over those of the matrix core; None without a loop, or where a number is not known.
+    Workgroups have ``block_size`` lanes, compute units ``simds`` SIMDs.
+
+    ``function`` is its symbol. ``loop``: a turn of its main loop for one wave (fields of
+    ``kernelwright.files.counts.mix.Mix``), None without one; with ``conflict_cycles``, what bank conflicts add to the
+    LDS clocks of a turn, averaged over the waves of a workgroup, None if an address is not known before a launch;
+    ``conflicts_assumed``, whether no source states the phases of one of its accesses. ``outside``: all other
+    instructions, each once. ``clocks`` and ``bound``: see ``kernelwright.files.counts.turn``. ``valu_per_matrix_cycle``
+    and ``lds_per_matrix_cycle``: clocks of these units over those of the matrix core; None without a loop, or where a
+    number is not known.
     """
     bodies = [function(text, symbol) for symbol in symbols]
     loops = [main_loop(lines(body)) for body in bodies]
@@ -41,13 +44,14 @@ def read_counts(
     outside = mix_of(((line, 1) for number, line in enumerate(own) if not loop or number not in loop), known)
     if loop is None:
         nothing = dict.fromkeys(("loop", "clocks", "bound", "valu_per_matrix_cycle", "lds_per_matrix_cycle"))
-        return {**nothing, "outside": asdict(outside)}
+        return {"function": symbols[at], **nothing, "outside": asdict(outside)}
     turn = mix_of(((own[number], 1) for number in sorted(loop)), known)
-    waves = -(-resources["block_size"] // known.lanes)
+    waves = -(-block_size // known.lanes)
     added, assumed = _conflicts(body, sorted(loop), known, waves)
     taken = clocks(turn, known, simds, added or 0)
     matrix = taken["matrix"] if taken else 0
     return {
+        "function": symbols[at],
         "loop": {**asdict(turn), "conflict_cycles": added, "conflicts_assumed": assumed},
         "outside": asdict(outside),
         "clocks": taken,

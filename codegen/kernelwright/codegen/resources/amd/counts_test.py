@@ -11,7 +11,7 @@ from kernelwright.files.counts.instruction_set import instruction_set
 
 def counts(shift: int = 4, rest: str = "s_nop 0", instructions: str = "gfx942") -> dict:  # type: ignore[type-arg]
     text = LOOP.format(shift=shift, rest=rest)
-    return read_counts(text, ["k_one", "k_gemm"], instruction_set(instructions), {"block_size": 256}, 4)
+    return read_counts(text, ["k_one", "k_gemm"], instruction_set(instructions), 256, 4)
 
 
 def test_the_function_with_the_main_loop_is_counted() -> None:
@@ -35,7 +35,7 @@ def test_conflicts_of_writes_at_a_stride(shift: int, added: int) -> None:
 
 def test_conflicts_of_addresses_that_a_launch_decides_are_not_known() -> None:
     text = LOOP.format(shift=4, rest="s_nop 0").replace("ds_write_b128 v1", "ds_write_b128 v2")
-    found = read_counts(text, ["k_gemm"], instruction_set("gfx942"), {"block_size": 64}, 4)
+    found = read_counts(text, ["k_gemm"], instruction_set("gfx942"), 64, 4)
     assert found["loop"]["conflict_cycles"] is None and found["lds_per_matrix_cycle"] is None
     assert found["valu_per_matrix_cycle"] == 0.5
 
@@ -45,5 +45,5 @@ def test_assumed_phases_are_marked() -> None:
 
 
 def test_a_kernel_without_a_main_loop_has_only_what_it_holds() -> None:
-    found = read_counts(LOOP, ["k_one"], instruction_set("gfx942"), {"block_size": 64}, 4)
+    found = read_counts(LOOP, ["k_one"], instruction_set("gfx942"), 64, 4)
     assert found["loop"] is None and found["bound"] is None and found["outside"]["instructions"] == 1

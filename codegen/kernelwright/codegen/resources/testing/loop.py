@@ -1,4 +1,7 @@
-"""An AMD assembly with a main loop, to be counted: ``shift`` is what lanes lie apart in LDS, ``rest`` one more line."""
+"""An AMD assembly with a main loop, to be counted: ``shift`` is what lanes lie apart in LDS, ``rest`` one more line.
+
+``ASSEMBLY`` has the metadata that a compiler writes behind it.
+"""
 
 from __future__ import annotations
 
@@ -22,3 +25,15 @@ k_one:
 \ts_endpgm
 .Lfunc_end1:
 """
+METADATA = """\
+\t.amdgpu_metadata
+---
+amdhsa.kernels:
+  - .max_flat_workgroup_size: 256
+    .symbol:         k_gemm.kd
+  - .max_flat_workgroup_size: 1024
+    .symbol:         k_one.kd
+...
+\t.end_amdgpu_metadata
+"""
+ASSEMBLY = LOOP.format(shift=4, rest="s_nop 0") + METADATA
