@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import dataclasses
 import importlib
 import re
 import subprocess
@@ -45,13 +46,14 @@ class Formula:
         self.source = find(module)
         loaded = importlib.import_module(f"kernelwright.codegen.{module}")
         records = (("Problem", loaded.Problem), ("Kernel", loaded.Kernel), ("Device", Device))
-        self.columns = tuple(f"{name}.{field}" for name, record in records for field in record._fields)
+        self.columns = tuple(f"{name}.{field}" for name, record in records for field in _fields(record))
         arguments, at = [], 0
         for name, record in records:
-            values = ", ".join(f"r[{at + index}]" for index in range(len(record._fields)))
+            width = len(_fields(record))
+            values = ", ".join(f"r[{at + index}]" for index in range(width))
             prefix = find(record.__module__.removeprefix("kernelwright.codegen.")).prefix
             arguments.append(f"({prefix}_{name}){{{values}}}")
-            at += len(record._fields)
+            at += width
         self._code = self._compiled(arguments, at, ", HUGE_VAL" if ends_early else "")
         self._code.number.restype = ctypes.POINTER(ctypes.c_double)
 
@@ -97,6 +99,14 @@ class Formula:
         pointers = [array.ctypes.data_as(ctypes.c_void_p) for array in (np.ascontiguousarray(rows, float), us)]
         self._code.predict(pointers[0], ctypes.c_uint64(len(rows)), pointers[1])
         return us
+
+
+def _fields(record: Any) -> tuple[str, ...]:
+    """Names of the fields of a record, which is a NamedTuple or a dataclass."""
+    if dataclasses.is_dataclass(record):
+        return tuple(one.name for one in dataclasses.fields(record))
+    names: tuple[str, ...] = record._fields
+    return names
 
 
 def variable_header(header: str, folder: Path) -> None:

@@ -29,6 +29,7 @@ SPECS: dict[str, tuple[dict[str, Any], ...]] = {
         {**_KIND, "family": "fwd_splitkv_combine", "lse": True},
     ),
     "prefill": ({**_KIND, "family": "batch_prefill", "mask": "generic", "lse": True},),
+    "prefill_bias": ({**_KIND, "family": "batch_prefill", "bias": "elementwise"},),
     "append": ({**_KIND, "family": "fwd_appendkv", "paged_kv": True, "rope": "half"},),
     "backward": tuple({**_KIND, "family": f"bwd_{name}"} for name in ("dot_do_o", "dq_dk_dv", "convert_dq")),
     "backward_alibi": (
@@ -52,6 +53,9 @@ ALIBI = {**PLAIN, "bias": "alibi"}
 LIST = {**PLAIN, "group": True, "total_q": 128, "lse": True, "page_table": "list", "page_size": 16, "pages": 4096}
 BLOCKS = {**PLAIN, "seqlen_q": 1, "kv_lengths": True, "page_table": "block", "page_size": 128, "pages": 64}
 DECODE = {**BLOCKS, "page_table_stride": 1, "num_splits": 2}
+SINGLE = {**PLAIN, "batch": 2, "seqlen_q": 1, "page_table": "list", "page_size": 16, "pages": 64}
+BIASED = {**SINGLE, "bias": "elementwise"}
+FAR = (2**24, 128, 128)  # the next request's row is too far for a tile of such rows
 NONE = (0, 0, 0)
 
 
@@ -77,6 +81,10 @@ REFUSED = [
     (attention("splits", DECODE, num_splits=128, heads_q=2**10, heads_kv=2**10, batch=2**10), "partial results have"),
     (attention("prefill", LIST, batch=2**13, seqlen_k=2**18, pages=2**15, k_strides=(2048, 0, 128),
                v_strides=(2048, 0, 128)), "places of keys of all requests"),
+    (attention("prefill", SINGLE, q_strides=FAR), "Q of single queries has 1 rows of a head, 16777216 elements apart"),
+    (attention("prefill", SINGLE, o_strides=FAR), "O of single queries has 1 rows of a head, 16777216 elements apart"),
+    (attention("prefill_bias", BIASED, bias_strides=FAR),
+     "bias of single queries has 1 rows of a head, 16777216 elements apart"),
     (attention("backward", BACKWARD, heads_q=128, heads_kv=8, seqlen_k=2**23, k_strides=NONE, v_strides=NONE,
                dk_strides=(0, 128, 1024)), "byte offsets do not fit into 31 bits"),
     (attention("backward", BACKWARD, heads_q=128, heads_kv=8, batch=2, seqlen_k=131080), "stride of dK of every head"),
@@ -93,6 +101,9 @@ SERVED = [
     attention("dropout", PLAIN, dropout_p=0.5, seqlen_q=2**16, seqlen_k=2**16),  # no byte is stored
     attention("backward", BACKWARD, heads_q=128, heads_kv=8, seqlen_k=131080),  # head by head in the workspace
     attention("backward", BACKWARD, heads_q=128, heads_kv=8, batch=8, seqlen_k=8192),
+    attention("prefill", SINGLE),
+    attention("prefill_bias", BIASED),
+    attention("prefill_bias", BIASED, batch=1, bias_strides=FAR),
     attention("prefill", LIST, batch=64, seqlen_k=65536, page_size=16, pages=2**15),
 ]
 

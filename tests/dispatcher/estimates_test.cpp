@@ -115,7 +115,7 @@ void estimates_are_near_measured_times() {
 
   // Fitted to times that AMD published: an MI355X took 988 TFLOPS for 512x4608x7168 in fp8, in 128x128x128 tiles.
   kw_arch cdna4 = kCdna3;
-  cdna4.name = "gfx950", cdna4.times = kernelwright::kTimesCdna4, cdna4.compute_units = 256, cdna4.lds_bytes = 163840;
+  cdna4.name = "gfx950", cdna4.times = KW_TIMES_CDNA4, cdna4.compute_units = 256, cdna4.lds_bytes = 163840;
   cdna4.clock_ghz = 2.4, cdna4.memory_gbytes_per_s = 8000, cdna4.flops_per_clock_per_cu[KW_FP8] = 8192;
   kw_gemm_traits tile = {};
   tile.dtype_a = tile.dtype_b = KW_FP8, tile.dtype_c = KW_FP16, tile.max_split_k = 1;
@@ -166,7 +166,7 @@ kw_gemm_traits drawn_traits(Draw* draw) {
 void estimates_that_end_early_are_lower_bounds() {
   kw_arch cpu = kHopper, cdna3 = kCdna3, cdna4 = kCdna3;
   cpu.backend = KW_BACKEND_CPU;
-  cdna3.times = kernelwright::kTimesCdna3, cdna4.times = kernelwright::kTimesCdna4;
+  cdna3.times = KW_TIMES_CDNA3, cdna4.times = KW_TIMES_CDNA4;
   uint32_t early = 0, late = 0;
   Draw draw;
   for (const kw_arch& one : {kHopper, kCdna3, cdna3, cdna4, cpu}) {

@@ -9,7 +9,7 @@ from pathlib import Path
 from kernelwright.arch import load
 from kernelwright.codegen.c_names import members
 from kernelwright.codegen.dtypes import DType
-from kernelwright.codegen.formulas.devices import TIMES
+from kernelwright.codegen.formulas.devices import times_of
 from kernelwright.codegen.kernel import Kernel
 from kernelwright.codegen.operations.attention import ck_tile, cutlass
 from kernelwright.codegen.operations.attention.spec import AttentionSpec
@@ -63,7 +63,7 @@ def stand_in(kernels: Sequence[Kernel], folder: Path) -> KernelLibrary:
     parts.append(
         f"static const kw_arch arch = {{.struct_size = sizeof(kw_arch), .backend = {_BACKENDS[arch.backend]},"
         f' .name = "{arch.name}", .compute_units = {arch.compute_units}, .clock_ghz = {arch.clock_ghz},'
-        f" .memory_gbytes_per_s = {arch.memory_gbytes_per_s}, .times = {TIMES[arch.time_model]},"
+        f" .memory_gbytes_per_s = {arch.memory_gbytes_per_s}, .times = {times_of(arch)},"
         f" .lds_bytes = {arch.lds_bytes},"
         f" .flops_per_clock_per_cu = {{0, {rates}}}}};"
     )

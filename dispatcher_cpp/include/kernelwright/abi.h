@@ -97,8 +97,10 @@ struct kw_kernel {
   const char* features;  /* what the device must have beyond arch, separated by spaces; "" = nothing */
   const void* traits;    /* of the operation, e.g. kw_gemm_traits */
 
-  /* KW_OK, or KW_UNSUPPORTED with one sentence in reason. Touches no device. */
+  /* KW_OK, or KW_UNSUPPORTED with one sentence in reason, or KW_INVALID_ARGUMENT where no kernel can serve such a
+   * problem. Touches no device. */
   kw_status (*supports)(const kw_kernel*, const kw_problem*, char* reason, size_t reason_bytes);
+  /* Of a supported problem, on any visible device; without one, on the reference device of the architecture. */
   kw_status (*workspace_size)(const kw_kernel*, const kw_problem*, uint64_t* bytes);
   /* Fills plan_bytes at plan for a supported problem; afterwards the plan is read-only and may be shared by threads. */
   kw_status (*plan)(const kw_kernel*, const kw_problem*, void* plan);
@@ -108,9 +110,16 @@ struct kw_kernel {
   const void* extension;
 };
 
-/* Which formulas predict times. Their constants were fitted to one device: KW_TIMES_HOPPER's to an H200. 0 in libraries
- * that do not say: processors' on CPUs, Hopper's on NVIDIA GPUs, those of tiles on AMD GPUs. */
-typedef enum kw_times { KW_TIMES_TILES = 1, KW_TIMES_PROCESSORS = 2, KW_TIMES_HOPPER = 3 } kw_times;
+/* Which formulas predict times. Constants of KW_TIMES_HOPPER were fitted to an H200, those of KW_TIMES_CDNA3 and
+ * KW_TIMES_CDNA4 to times that AMD published. 0 in libraries that do not say: processors' on CPUs, Hopper's on NVIDIA
+ * GPUs, those of tiles on AMD GPUs. */
+typedef enum kw_times {
+  KW_TIMES_TILES = 1,
+  KW_TIMES_PROCESSORS = 2,
+  KW_TIMES_HOPPER = 3,
+  KW_TIMES_CDNA3 = 4,
+  KW_TIMES_CDNA4 = 5
+} kw_times;
 
 /* Numbers of the architecture file that callers and analytic selection need. */
 typedef struct kw_arch {

@@ -26,7 +26,7 @@ from kernelwright.dispatch.testdata.torch_stand_in import FLOAT32, Dtype, Tensor
 
 HERE = Path(__file__).parent
 DEVICE = 1
-RECOGNITION = ('KW_CUDA_TARGET="sm_90a"', "KW_CUDA_MAJOR=9", "KW_CUDA_MINOR=0")
+RECOGNITION = ('KW_CUDA_TARGET="sm_90a"', "KW_CUDA_MAJOR=9", "KW_CUDA_MINOR=0", "KW_CUDA_MULTIPROCESSORS=132")
 PROBLEM = GemmProblem(5, 7, 6, layout="rrr")
 FIRST, SECOND, THIRD = (0x1000 * (1 + DEVICE) + number for number in (1, 2, 3))
 REST = {FIRST: 5_000, SECOND: 500, THIRD: 20_000}  # microseconds before each piece of work

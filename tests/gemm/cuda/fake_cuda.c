@@ -35,9 +35,15 @@ static int here(void) {
 }
 
 EXPORT cudaError_t cudaGetLastError(void) { return cudaSuccess; }
-EXPORT const char* cudaGetErrorString(cudaError_t error) { return error ? "invalid device ordinal" : "no error"; }
+EXPORT const char* cudaGetErrorString(cudaError_t error) {
+  return error == cudaErrorNoDevice ? "no CUDA-capable device is detected"
+         : error                    ? "invalid device ordinal"
+                                    : "no error";
+}
 EXPORT const char* cudaGetErrorName(cudaError_t error) { return error ? "cudaErrorInvalidDevice" : "cudaSuccess"; }
-EXPORT cudaError_t cudaGetDeviceCount(int* count) { return *count = fake_devices, cudaSuccess; }
+EXPORT cudaError_t cudaGetDeviceCount(int* count) {
+  return *count = fake_devices, fake_devices ? cudaSuccess : cudaErrorNoDevice;
+}
 EXPORT cudaError_t cudaGetDevice(int* device) { return *device = top() ? device_of(top()) : 0, cudaSuccess; }
 EXPORT cudaError_t cudaSetDevice(int device) {
   if (device < 0 || device >= fake_devices) return cudaErrorInvalidDevice;

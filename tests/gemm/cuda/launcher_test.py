@@ -14,7 +14,7 @@ from kernelwright.dispatch.testdata import mocks
 
 HERE = Path(__file__).parent
 OK, INVALID, ARCH_MISMATCH, RUNTIME_MISSING, LAUNCH_FAILED = 0, 1, 5, 7, 8
-ARCH = {"TARGET": '"sm_90a"', "MAJOR": "9", "MINOR": "0"}
+ARCH = {"TARGET": '"sm_90a"', "MAJOR": "9", "MINOR": "0", "MULTIPROCESSORS": "114"}
 
 
 @pytest.fixture(scope="module")
@@ -23,7 +23,7 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def build(folder: Path, arch: Mapping[str, str]) -> Path:
-    sources = [HERE / "fake_cuda.c", mocks.NATIVE / "launchers/cuda/common/runtime.cpp"]
+    sources = [HERE / "fake_cuda.c", HERE / "places.cpp", mocks.NATIVE / "launchers/cuda/common/runtime.cpp"]
     flags = ["-fno-exceptions", "-O2", "-Wall", "-Werror", "-Wno-pedantic", "-I", str(HERE / "fake"), "-Wl,-z,defs"]
     macros = [f"-DKW_CUDA_{name}={value}" for name, value in arch.items()]
     return mocks.compile_shared([*mocks.compilers()[0], *flags, *macros, *map(str, sources)], folder / "built.so")
@@ -44,6 +44,13 @@ class Cuda:
         where = native.Launch(struct_size=size, device=device, stream=stream)
         started = ctypes.c_int()
         return self.library.fake_launch(ctypes.byref(where), start, ctypes.byref(started)), started.value
+
+    def places(self) -> tuple[int, list[tuple[int, int]]]:
+        """The status, and the devices with their multiprocessors for which a workspace is made large enough."""
+        found = (ctypes.c_int * 8)()
+        count = ctypes.c_int()
+        status = self.library.fake_places(found, ctypes.byref(count))
+        return status, [(found[2 * i], found[2 * i + 1]) for i in range(count.value)]
 
     @property
     def error(self) -> str:
@@ -77,7 +84,7 @@ def test_a_device_is_compared_with_the_architecture_of_the_library(built: Path, 
         return library.fake_check_device(0, reason, len(reason)), reason.value.decode()
 
     assert check(ctypes.CDLL(str(built))) == (OK, "")
-    other = build(tmp_path, {"TARGET": '"sm_103a"', "MAJOR": "10", "MINOR": "3"})
+    other = build(tmp_path, {"TARGET": '"sm_103a"', "MAJOR": "10", "MINOR": "3", "MULTIPROCESSORS": "148"})
     message = "device 0 has compute capability 9.0; sm_103a code needs 10.3"
     assert check(ctypes.CDLL(str(other))) == (ARCH_MISMATCH, message)
 
@@ -148,6 +155,27 @@ def test_a_kernel_is_prepared_once_on_each_device(cuda: Cuda) -> None:
         assert cuda.launch(device) == (OK, device)
     assert list((ctypes.c_int * 2).in_dll(cuda.library, "fake_prepared")) == [1, 1]
     assert [cuda.library.fake_multiprocessors(device) for device in (0, 1, 0, 2)] == [132, 133, 132, -1]
+
+
+def test_workspaces_do_for_every_device(cuda: Cuda) -> None:
+    assert cuda.places() == (OK, [(0, 132), (1, 133)])
+    cuda.number("fake_devices").value = 1
+    assert cuda.places() == (OK, [(0, 132)])
+
+
+def test_without_a_device_workspaces_are_those_of_the_architecture(cuda: Cuda) -> None:
+    cuda.number("fake_devices").value = 0
+    assert cuda.places() == (OK, [(0, 114)])
+    assert cuda.launch(0) == (RUNTIME_MISSING, -1)
+    assert "no usable CUDA device: no CUDA-capable device is detected" in cuda.error
+
+
+def test_without_a_device_an_architecture_of_unknown_size_is_refused(tmp_path: Path) -> None:
+    cuda = Cuda(build(tmp_path, {**ARCH, "MULTIPROCESSORS": "0"}), tmp_path)
+    assert cuda.places() == (OK, [(0, 132), (1, 133)])
+    cuda.number("fake_devices").value = 0
+    assert cuda.places() == (RUNTIME_MISSING, [])
+    assert "no usable CUDA device" in cuda.error
 
 
 def test_threads_have_current_devices_of_their_own(cuda: Cuda) -> None:

@@ -24,15 +24,6 @@ _COUNTS = ("m", "n", "k", "batch", "num_d")
 _D_TENSORS = ("ld_multi_d", "stride_multi_d")
 
 
-class Epilogue(NamedTuple):
-    """The arithmetic that follows the product."""
-
-    alpha: float = 1.0
-    beta: float = 0.0
-    d_op: str = "add"
-    activation: str = "none"
-
-
 @dataclass(frozen=True, repr=False)
 class GemmProblem(BaseProblem):
     """D = act((alpha * A·B + beta * C) op D0 op D1 …), a batch of such products, or one.
@@ -321,3 +312,12 @@ def types_of(read: dict[str, Any]) -> dict[str, Any]:
     """Element types and layout of what the C struct has."""
     layout = "".join(_LETTERS[read[name]] for name in ("layout_a", "layout_b", "layout_c"))
     return {"dtype": read["dtype_a"], "layout": layout, **{name: read[name] for name in _TYPES}}
+
+
+class Epilogue(NamedTuple):
+    """The arithmetic of a :class:`GemmProblem` that follows the product."""
+
+    alpha: float = GemmProblem.alpha
+    beta: float = GemmProblem.beta
+    d_op: str = GemmProblem.d_op
+    activation: str = GemmProblem.activation

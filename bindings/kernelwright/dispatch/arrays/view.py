@@ -37,6 +37,16 @@ class ArrayView(NamedTuple):
     owner: Any
     readonly: bool = False
 
+    @property
+    def dense(self) -> bool:
+        """Whether elements lie side by side in row-major order, as those of an empty array do."""
+        reach = 1
+        for stride, extent in zip(reversed(self.strides), reversed(self.shape), strict=True):
+            if extent > 1 and stride != reach:
+                return 0 in self.shape
+            reach *= extent
+        return True
+
 
 class Prepared:
     """Base of operands that a kernel's own code has rearranged; a plan depends on the key as well as on the data."""

@@ -77,8 +77,12 @@ class CutlassBackend:
 
 
 def _recognition(arch: Arch) -> tuple[str, ...]:
-    """What the launcher compares a device with; ArchError if the architecture file has no section ``cuda``."""
+    """What the launcher compares a device with, and the multiprocessors that it plans for where there is no device.
+
+    ArchError if the architecture file has no section ``cuda``.
+    """
     if arch.cuda is None:
         raise ArchError(f"arch {arch.name} is of the backend cutlass, but its file has no section 'cuda'; add it")
     major, minor = arch.cuda.compute_capability
-    return (f'-DKW_CUDA_TARGET="{arch.target}"', f"-DKW_CUDA_MAJOR={major}", f"-DKW_CUDA_MINOR={minor}")
+    macros = {"TARGET": f'"{arch.target}"', "MAJOR": major, "MINOR": minor, "MULTIPROCESSORS": arch.compute_units}
+    return tuple(f"-DKW_CUDA_{name}={value}" for name, value in macros.items())

@@ -5,16 +5,13 @@ from __future__ import annotations
 from kernelwright.arch import Arch
 from kernelwright.codegen.formulas.machine import Device
 
-TIMES = {
-    "tiles": "KW_TIMES_TILES",
-    "processors": "KW_TIMES_PROCESSORS",
-    "hopper": "KW_TIMES_HOPPER",
-    "cdna3": "4u",
-    "cdna4": "5u",
-}
-"""What a library's table says of the formulas that architecture files name: kw_times, and dispatcher/estimate.hpp."""
 CPU_CORES = 8
 """Cores of the machine that a CPU library is chosen for: architectures of CPUs state no number."""
+
+
+def times_of(arch: Arch) -> str:
+    """The enumerator of kw_times for the formulas that an architecture file names."""
+    return f"KW_TIMES_{arch.time_model.upper()}"
 
 
 def device_of(arch: Arch, dtype: str, units: int) -> Device:

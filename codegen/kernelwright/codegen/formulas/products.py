@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import NamedTuple
 
 SECOND_LAUNCH_US = 4  # from the end of a kernel to the work of the one behind it; nobody measured it on an AMD GPU
 SUM_BYTES = 4  # of an element that waits in memory to be added up
 
 
-class Problem(NamedTuple):
+@dataclass(frozen=True)
+class Product:
     """A product, or a batch of them."""
 
     m: float
@@ -16,6 +18,12 @@ class Problem(NamedTuple):
     k: float
     batch: float
     split: float  # slices of k, at least 1
+
+
+@dataclass(frozen=True)
+class Problem(Product):
+    """A product of operands that a batch may share, with D tensors."""
+
     size_a: float  # bytes of an element
     size_b: float
     size_c: float

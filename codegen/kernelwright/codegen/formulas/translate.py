@@ -5,7 +5,8 @@ The module is ordinary Python, which the generator imports and calls. What :func
 * imports of constants, records and functions of other formulas, and of enumerations and structs of the C ABI
   (:mod:`kernelwright.problems`);
 * constants: ``NAME = expression`` of numbers and earlier constants;
-* records: ``class Name(NamedTuple)`` whose fields have types as below and may have defaults;
+* records: ``class Name(NamedTuple)`` whose fields have types as below and may have defaults, or a frozen dataclass,
+  which may add fields to those of another;
 * functions with annotations, that assign local variables, return a value, and use ``if``, ``while``, ``for`` over a
   ``range``, conditional expressions, arithmetic, comparisons, ``in``, ``and``, ``or``, ``not``, ``min``, ``max``,
   ``abs``, the functions of :mod:`~kernelwright.codegen.formulas.numbers` and
@@ -36,6 +37,7 @@ _RULES = ("kernelwright/abi.h", "kernelwright/rules.h")
 _PLACES = ("HEADER", "PREFIX")
 _KNOWN = {
     "__future__",
+    "dataclasses",
     "typing",
     "kernelwright.codegen.formulas.numbers",
     "kernelwright.codegen.formulas.refusals",
@@ -173,10 +175,19 @@ def _constant(node: ast.Assign, module: Module, variable: bool) -> str:
     return f"#define {module.c_name(name)} {value!r}"
 
 
-def _record(node: ast.ClassDef, module: Module, variable: bool) -> str:
+def _inherited(node: ast.ClassDef, module: Module) -> list[Field]:
+    """The fields of the record that a record extends."""
     bases = [ast.unparse(base) for base in node.bases]
-    check(bases == ["NamedTuple"], node, "is a class that is no NamedTuple")
-    fields = []
+    if [ast.unparse(one) for one in node.decorator_list] != ["dataclass(frozen=True)"]:
+        check(bases == ["NamedTuple"] and not node.decorator_list, node, "is no NamedTuple and no frozen dataclass")
+        return []
+    known = len(bases) < 2 and all(base in module.records for base in bases)
+    check(known, node, f"extends what is not one record; known: {', '.join(module.records)}")
+    return [one for base in bases for one in module.records[base].fields]
+
+
+def _record(node: ast.ClassDef, module: Module, variable: bool) -> str:
+    fields = _inherited(node, module)
     for part in node.body:
         if isinstance(part, ast.Expr) and isinstance(part.value, ast.Constant):
             continue

@@ -5,9 +5,13 @@ import pytest
 from kernelwright.codegen.formulas.translate import Source, translate
 from kernelwright.codegen.formulas.types import FormulaError
 
-HEAD = '"""Of a test."""\n\nfrom __future__ import annotations\n\nfrom typing import NamedTuple\n\n'
+HEAD = (
+    '"""Of a test."""\n\nfrom __future__ import annotations\n\n'
+    "from dataclasses import dataclass\nfrom typing import NamedTuple\n\n"
+)
 OTHERS = {
-    "other": Source("class Pair(NamedTuple):\n    a: float\n    b: bool = True\n\n\n"
+    "other": Source("@dataclass(frozen=True)\nclass Base:\n    x: float\n\n\n"
+                    "class Pair(NamedTuple):\n    a: float\n    b: bool = True\n\n\n"
                     "def sum_of(p: Pair) -> float:\n    return p.a + (1 if p.b else 0)\n",
                     "kw_other", "other.h", "other.py"),
 }  # fmt: skip
@@ -67,6 +71,14 @@ def test_constants_records_and_functions() -> None:
     ]  # fmt: skip
 
 
+def test_dataclasses_have_the_fields_of_their_base_first() -> None:
+    text = "from kernelwright.codegen.other import Base\n\n\n@dataclass(frozen=True)\nclass R(Base):\n    y: bool\n\n\n"
+    assert lines(text + "def f(r: R) -> R:\n    return R(r.x, y=True)\n")[1:] == [
+        "typedef struct kw_t_R {", "  double x;", "  bool y;", "} kw_t_R;",
+        "static inline kw_t_R kw_t_f(KW_GIVEN(kw_t_R) r) {", "  return KW_RECORD(kw_t_R, r.x, true);", "}",
+    ]  # fmt: skip
+
+
 def test_formulas_import_records_and_functions_of_others() -> None:
     imported = "from kernelwright.codegen.other import sum_of\n\n\n"
     found = lines(f"{imported}def f(p: Pair) -> float:\n    return sum_of(p) + p.a\n")
@@ -112,7 +124,9 @@ def test_what_the_language_lacks_is_refused_with_its_line(text: str, problem: st
         ("a = 1\n", "is no constant, whose name is in capitals"),
         ("A = unknown\n", "is not known here"),
         ("A = __import__('os')\n", "calls __import__"),
-        ("class R:\n    x: float\n", "is a class that is no NamedTuple"),
+        ("class R:\n    x: float\n", "is no NamedTuple and no frozen dataclass"),
+        ("@dataclass\nclass R:\n    x: float\n", "is no NamedTuple and no frozen dataclass"),
+        ("@dataclass(frozen=True)\nclass R(Q):\n    x: float\n", "extends what is not one record; known: "),
         ("class R(NamedTuple):\n    x: bytes\n", "is no type here; allowed: float, bool, int"),
         ("def f(a) -> float:\n    return 1\n", "has no annotation"),
         ("def f(*a: float) -> float:\n    return 1\n", "has other than plain arguments"),

@@ -48,7 +48,7 @@ class Field:
 
 @dataclass(frozen=True)
 class Record:
-    """A NamedTuple, in C a struct."""
+    """A NamedTuple or frozen dataclass, in C a struct that has the fields of its base first."""
 
     name: str
     fields: tuple[Field, ...]

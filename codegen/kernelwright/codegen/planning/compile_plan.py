@@ -10,7 +10,7 @@ from dataclasses import replace
 from kernelwright.arch import Arch
 from kernelwright.codegen.actions import CompilePlan, KernelActions, LinkGroup, RenderedFile
 from kernelwright.codegen.backends.base import Backend
-from kernelwright.codegen.formulas.devices import TIMES
+from kernelwright.codegen.formulas.devices import times_of
 from kernelwright.codegen.kernel import Kernel
 from kernelwright.codegen.operation import operation
 from kernelwright.codegen.planning.groups import groups_of
@@ -72,7 +72,7 @@ def render_table(name: str, arch: Arch, kernels: Sequence[Kernel], models: Seque
         "backend": f"KW_BACKEND_{KINDS[arch.backend].upper()}",
         "kernels": kernels,
         "models": models,
-        "times": TIMES[arch.time_model],
+        "times": times_of(arch),
         "flops": [(f"KW_{dtype.upper()}", flops) for dtype, flops in sorted(arch.flops_per_clock_per_cu.items())],
     }
     template = read_template("kernelwright.codegen.planning", "templates/library.c.jinja")

@@ -28,10 +28,6 @@ struct Place {
   bool slow_dots = false;  // whether dot products of bf16 are slower than multiplying in fp32, on a CPU
 };
 
-// Formulas beside those of kw_times: their constants were fitted to times that AMD published. abi.h does not name them,
-// since kernels include it and none of them knows of formulas.
-constexpr uint32_t kTimesCdna3 = 4, kTimesCdna4 = 5;
-
 // The formulas that predict times on an architecture.
 inline uint32_t times_of(const kw_arch& arch) {
   if (arch.times != 0) return arch.times;

@@ -7,8 +7,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#if !defined(KW_CUDA_TARGET) || !defined(KW_CUDA_MAJOR) || !defined(KW_CUDA_MINOR)
-#error "define KW_CUDA_TARGET, KW_CUDA_MAJOR and KW_CUDA_MINOR as the architecture of the library"
+#if !defined(KW_CUDA_TARGET) || !defined(KW_CUDA_MAJOR) || !defined(KW_CUDA_MINOR) || !defined(KW_CUDA_MULTIPROCESSORS)
+#error "define KW_CUDA_TARGET, _MAJOR, _MINOR and _MULTIPROCESSORS as the architecture of the library"
 #endif
 
 namespace {
@@ -79,6 +79,8 @@ kw_status kw_cuda_multiprocessors(int device, int* multiprocessors) {
   if (cached) __atomic_store_n(&known[device], *multiprocessors, __ATOMIC_RELAXED);
   return KW_OK;
 }
+
+int kw_cuda_reference_multiprocessors(void) { return KW_CUDA_MULTIPROCESSORS; }
 
 kw_status kw_cuda_driver_function(const char* name, void** slot, void** function) {
   *function = __atomic_load_n(slot, __ATOMIC_ACQUIRE);

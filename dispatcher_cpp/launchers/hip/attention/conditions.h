@@ -201,7 +201,8 @@ static inline kw_status kw_hip_attention_requests_follow(const kw_attention_trai
     return KW_OK;
   }
   const bool one = p->max_seqlen_q == 1;
-  if (!kw_hip_attention_follow(p, &p->q) || !kw_hip_attention_follow(p, &p->o) || (p->bias == KW_BIAS_ELEMENTWISE && !kw_hip_attention_follow(p, &p->bias_strides))) {
+  const bool biased = p->bias == KW_BIAS_ELEMENTWISE;
+  if (!kw_hip_attention_follow(p, &p->q) || !kw_hip_attention_follow(p, &p->o) || (biased && !kw_hip_attention_follow(p, &p->bias_strides))) {
     snprintf(reason, bytes, "%s", "the rows of a request do not lie behind those of the one before");
     return KW_UNSUPPORTED;
   }
@@ -209,8 +210,10 @@ static inline kw_status kw_hip_attention_requests_follow(const kw_attention_trai
     snprintf(reason, bytes, "%s", "LSE and random bytes lie by heads and requests, this kernel writes them by heads alone");
     return KW_UNSUPPORTED;
   }
+  const kw_attention_strides* bias = &p->bias_strides;
   if (one && (status = kw_hip_attention_lines_fit(t, aligned, "Q of single queries", 0, p->q.head, p->q.request, 1, p->dtype_q, reason, bytes)) != KW_OK) return status;
   if (one && (status = kw_hip_attention_lines_fit(t, aligned, "O of single queries", 0, p->o.head, p->o.request, 1, p->dtype_o, reason, bytes)) != KW_OK) return status;
+  if ((one && biased) && (status = kw_hip_attention_lines_fit(t, aligned, "bias of single queries", 0, bias->head, bias->request, 1, p->dtype_bias, reason, bytes)) != KW_OK) return status;
   return KW_OK;
 }
 

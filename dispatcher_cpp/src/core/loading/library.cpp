@@ -73,7 +73,7 @@ kw_status check_library(const kw_library* library, const char* path) {
     return fail(KW_LOAD_FAILED, "%s: library %s has no architecture", path, library->name);
   }
   const bool processor = arch->backend == KW_BACKEND_CPU;
-  if (arch->times > kTimesCdna4 || (arch->times != 0 && processor != (arch->times == KW_TIMES_PROCESSORS))) {
+  if (arch->times > KW_TIMES_CDNA4 || (arch->times != 0 && processor != (arch->times == KW_TIMES_PROCESSORS))) {
     return fail(KW_LOAD_FAILED, "%s: library %s has times of formulas %u; allowed for its backend: 0 or %s", path,
                 library->name, arch->times,
                 processor ? "2 (processors)" : "1 (tiles), 3 (Hopper), 4 (CDNA3), 5 (CDNA4)");

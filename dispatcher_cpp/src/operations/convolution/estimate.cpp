@@ -60,7 +60,7 @@ double at_least_one(double value) { return value > 1 ? value : 1; }
 
 // A second stage adds up slices that a kernel leaves.
 Estimate on_cdna(const kw_conv_problem& p, const kw_conv_traits& t, const Place& place) {
-  const bool newer = times_of(*place.arch) == kTimesCdna4;
+  const bool newer = times_of(*place.arch) == KW_TIMES_CDNA4;
   const kw_cdna_Kernel kernel = {
       1.0 * t.tile_m,         1.0 * t.tile_n, 1.0 * t.tile_k, at_least_one(t.wave_m), at_least_one(t.wave_n),
       at_least_one(t.wave_k), false,          false,          p.leaves_slices == 1,   newer};
@@ -87,7 +87,7 @@ Estimate estimate_conv(const kw_kernel& kernel, const kw_problem& problem, const
   const uint32_t times = times_of(*place.arch);
   if (times == KW_TIMES_HOPPER) return on_hopper(p, t, place);
   if (times == KW_TIMES_PROCESSORS) return on_processor(p, t, place);
-  if ((times == kTimesCdna3 || times == kTimesCdna4) && t.depthwise == 0) return on_cdna(p, t, place);
+  if ((times == KW_TIMES_CDNA3 || times == KW_TIMES_CDNA4) && t.depthwise == 0) return on_cdna(p, t, place);
   const kw_convolution_tiles_Kernel tiles = {
       1.0 * t.tile_m,         1.0 * t.tile_n,
       1.0 * t.tile_k,         t.num_groups_to_merge > 1 ? 1.0 * t.num_groups_to_merge : 1.0,

@@ -104,7 +104,7 @@ Estimate on_cdna(const kw_gemm_problem& p, const kw_gemm_traits& t, const Place&
                                  t.b_format != 0,
                                  tiles.stream_k,
                                  tiles.twice,
-                                 times_of(*place.arch) == kTimesCdna4};
+                                 times_of(*place.arch) == KW_TIMES_CDNA4};
   return estimate_of(kw_cdna_estimate(problem_of(p), kernel, device_of(place, p.dtype_a), place.most_us));
 }
 
@@ -124,7 +124,7 @@ Estimate estimate(const kw_gemm_problem& p, const kw_gemm_traits& t, const Place
   const uint32_t times = times_of(*place.arch);
   if (times == KW_TIMES_HOPPER) return on_hopper(p, t, place);
   if (times == KW_TIMES_PROCESSORS) return on_processor(p, t, place);
-  if (times == kTimesCdna3 || times == kTimesCdna4) return on_cdna(p, t, place);
+  if (times == KW_TIMES_CDNA3 || times == KW_TIMES_CDNA4) return on_cdna(p, t, place);
   const kw_machine_Device device = device_of(place, p.dtype_a);
   return estimate_of(kw_gemm_tiles_estimate(problem_of(p), kernel_of(t, *place.arch), device, place.most_us));
 }

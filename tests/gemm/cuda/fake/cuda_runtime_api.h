@@ -8,7 +8,7 @@
 extern "C" {
 #endif
 
-typedef enum { cudaSuccess = 0, cudaErrorInvalidDevice = 101 } cudaError_t;
+typedef enum { cudaSuccess = 0, cudaErrorNoDevice = 100, cudaErrorInvalidDevice = 101 } cudaError_t;
 typedef CUstream cudaStream_t;
 #define cudaStreamPerThread ((cudaStream_t)0x2)
 enum cudaDeviceAttr {

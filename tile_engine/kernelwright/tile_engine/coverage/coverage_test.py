@@ -6,14 +6,12 @@ import json
 import os
 from collections import Counter
 from pathlib import Path
-from types import SimpleNamespace
-from typing import cast
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kernelwright.dispatch import DeviceError, Dispatcher, GemmProblem, KernelLibrary
+from kernelwright.dispatch import Dispatcher, GemmProblem, KernelLibrary
 from kernelwright.tile_engine.coverage.attention import attention_layers
 from kernelwright.tile_engine.coverage.convolution import conv_problems
 from kernelwright.tile_engine.coverage.layer_problem import LayerProblem, drawn
@@ -53,26 +51,6 @@ def test_gradients_are_those_of_the_same_layer() -> None:
     assert (into.m, into.n, into.k, into.layout) == (forward.m, forward.k, forward.n, "rrr")
     assert (weight.m, weight.n, weight.k, weight.layout) == (forward.n, forward.k, forward.m, "crr")
     assert by_use["gradient added in fp32"].dtype_c == "fp32" and by_use["gradient added in fp32"].beta == 1
-
-
-@pytest.mark.parametrize("supported", [True, False])
-def test_a_kernel_that_asks_the_driver_as_it_is_planned_serves_what_it_says(supported: bool) -> None:
-    stage = SimpleNamespace(kernels=[SimpleNamespace(supported=supported)])
-
-    class WithoutDriver:
-        def plan(self, problem: object) -> None:
-            raise DeviceError("no usable CUDA device")
-
-        def explain(self, problem: object) -> object:
-            return SimpleNamespace(stages=[stage])
-
-    one = [LayerProblem("gemm", "grouped", "bf16", "experts", GemmProblem(8, 8, 8))]
-    if supported:
-        (share,) = shares(cast(Dispatcher, WithoutDriver()), one).values()
-        assert (share.problems, share.served) == (1, 1)
-    else:
-        with pytest.raises(DeviceError, match="no usable CUDA device"):
-            shares(cast(Dispatcher, WithoutDriver()), one)
 
 
 def test_epilogues_are_those_of_the_models() -> None:

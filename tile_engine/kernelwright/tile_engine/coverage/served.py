@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from kernelwright.dispatch import DeviceError, Dispatcher, NoKernelError
+from kernelwright.dispatch import Dispatcher, NoKernelError
 from kernelwright.tile_engine.coverage.layer_problem import LayerProblem
 
 _ANOTHER = "the problem's operation is "  # how the refusal of a kernel of another stage or direction begins
@@ -51,11 +51,6 @@ def shares(dispatcher: Dispatcher, problems: Iterable[LayerProblem]) -> Shares:
         except NoKernelError:
             share.reasons.update(_reasons(dispatcher, one))
             share.example = share.example or f"{one.layer}: {one.problem}"
-        except DeviceError:
-            # Grouped kernels of CUDA ask the driver as they are planned; what they accept they tell without a device.
-            if not any(kernel.supported for kernel in dispatcher.explain(one.problem).stages[-1].kernels):
-                raise
-            share.served += 1
         else:
             share.served += 1
     return found

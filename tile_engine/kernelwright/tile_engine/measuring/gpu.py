@@ -1,8 +1,8 @@
 """Memory, events and graphs of one GPU, through the vendor's own runtime: a GPU box needs no array library.
 
-CUDA's driver and HIP's runtime have the same functions here, with the same arguments, by other names: those of the CUDA
-Driver API (https://docs.nvidia.com/cuda/cuda-driver-api/) and of the HIP Runtime API
-(https://rocm.docs.amd.com/projects/HIP/).
+The CUDA Driver API (https://docs.nvidia.com/cuda/cuda-driver-api/) and the HIP Runtime API
+(https://rocm.docs.amd.com/projects/HIP/) have the same functions here, with the same arguments. Their names differ in
+the prefix and a few words.
 """
 
 from __future__ import annotations
@@ -19,19 +19,17 @@ from kernelwright.tile_engine.measuring.clocks import cuda_clocks, hip_clocks
 
 _RELAXED = 2  # capture mode: a launcher may load its module while a stream is captured
 _NON_BLOCKING = 1  # stream flag
+_FUNCTIONS = {
+    "synchronize": "StreamSynchronize", "end": "StreamEndCapture", "instantiate": "GraphInstantiateWithFlags",
+    "replay": "GraphLaunch", "record": "EventRecord", "wait": "EventSynchronize", "elapsed": "EventElapsedTime",
+}  # fmt: skip
 _CUDA = {
-    "stream": "cuStreamCreate", "allocate": "cuMemAlloc_v2", "upload": "cuMemcpyHtoD_v2",
-    "download": "cuMemcpyDtoH_v2", "synchronize": "cuStreamSynchronize", "begin": "cuStreamBeginCapture_v2",
-    "end": "cuStreamEndCapture", "instantiate": "cuGraphInstantiateWithFlags", "replay": "cuGraphLaunch",
-    "event": "cuEventCreate", "record": "cuEventRecord", "wait": "cuEventSynchronize",
-    "elapsed": "cuEventElapsedTime",
+    "stream": "StreamCreate", "allocate": "MemAlloc_v2", "upload": "MemcpyHtoD_v2", "download": "MemcpyDtoH_v2",
+    "begin": "StreamBeginCapture_v2", "event": "EventCreate",
 }  # fmt: skip
 _HIP = {
-    "stream": "hipStreamCreateWithFlags", "allocate": "hipMalloc", "upload": "hipMemcpyHtoD",
-    "download": "hipMemcpyDtoH", "synchronize": "hipStreamSynchronize", "begin": "hipStreamBeginCapture",
-    "end": "hipStreamEndCapture", "instantiate": "hipGraphInstantiateWithFlags", "replay": "hipGraphLaunch",
-    "event": "hipEventCreateWithFlags", "record": "hipEventRecord", "wait": "hipEventSynchronize",
-    "elapsed": "hipEventElapsedTime",
+    "stream": "StreamCreateWithFlags", "allocate": "Malloc", "upload": "MemcpyHtoD", "download": "MemcpyDtoH",
+    "begin": "StreamBeginCapture", "event": "EventCreateWithFlags",
 }  # fmt: skip
 _HIP_RUNTIMES = ("libamdhip64.so.7", "libamdhip64.so.6")  # as kernel libraries look for them
 
@@ -61,9 +59,14 @@ def load_runtime() -> Any:
 class Gpu:
     """One device and one stream of it, current in the calling thread. Used by one thread."""
 
-    def __init__(self, runtime: Any, kind: str, names: dict[str, str]) -> None:
-        """:param kind: the word of errors. :param names: of the runtime's functions. DeviceError if one fails."""
-        self._runtime, self._kind, self._names = runtime, kind, names
+    def __init__(self, runtime: Any, kind: str, prefix: str, names: dict[str, str]) -> None:
+        """DeviceError if a call fails.
+
+        :param kind: names the runtime in errors.
+        :param prefix: of the names of its functions; ``names`` are those without it that the other runtime lacks.
+        """
+        self._runtime, self._kind = runtime, kind
+        self._names = {what: prefix + name for what, name in (_FUNCTIONS | names).items()}
         handle = ctypes.c_void_p()
         self._do("stream", ctypes.byref(handle), _NON_BLOCKING)
         self._stream = handle
@@ -144,7 +147,7 @@ class CudaDevice(Gpu):
         self._call("cuDeviceGet", ctypes.byref(device), ordinal)
         self._call("cuDevicePrimaryCtxRetain", ctypes.byref(context), device)
         self._call("cuCtxSetCurrent", context)
-        super().__init__(self._runtime, self._kind, _CUDA)
+        super().__init__(self._runtime, self._kind, "cu", _CUDA)
 
     def clocks(self) -> str:
         """See :func:`kernelwright.tile_engine.measuring.clocks.cuda_clocks`."""
@@ -158,7 +161,7 @@ class HipDevice(Gpu):
         """DeviceError if the runtime or the device is missing."""
         self._runtime, self._kind, self._ordinal = runtime or load_runtime(), "HIP", ordinal
         self._call("hipSetDevice", ordinal)
-        super().__init__(self._runtime, self._kind, _HIP)
+        super().__init__(self._runtime, self._kind, "hip", _HIP)
 
     def clocks(self) -> str:
         """See :func:`kernelwright.tile_engine.measuring.clocks.hip_clocks`."""

@@ -146,11 +146,8 @@ def check_plain(operand: ArrayView, name: str, want: Wanted) -> None:
     fits = len(operand.shape) == 1 if want.least else operand.shape == want.shape
     if not fits and not (want.shape == (1,) and operand.shape == ()):
         raise ArrayError(f"{name} has shape {operand.shape}; allowed for this plan: {want.shape}")
-    size = 1
-    for stride, extent in zip(reversed(operand.strides), reversed(operand.shape), strict=True):
-        if 0 not in operand.shape and extent > 1 and stride != size:
-            raise ArrayError(f"{name} has strides {operand.strides}; it must be dense, pass a contiguous copy")
-        size *= max(extent, 1)
+    if not operand.dense:
+        raise ArrayError(f"{name} has strides {operand.strides}; it must be dense, pass a contiguous copy")
 
 
 def check_tensor(operand: ArrayView, name: str, want: Wanted, strides: Sequence[int]) -> None:

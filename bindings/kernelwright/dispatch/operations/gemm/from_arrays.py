@@ -16,6 +16,8 @@ from kernelwright.problems.gemm.problem import Epilogue
 from kernelwright.problems.scalars import real
 from kernelwright.problems.shared import RESULT
 
+_PLAIN = Epilogue()
+
 
 @dataclass(slots=True)
 class GemmOperands:
@@ -162,10 +164,10 @@ class Options(NamedTuple):
 def read_options(
     ds: Sequence[Any] = (),
     bias: Any = None,
-    d_op: str = "add",
-    activation: str = "none",
-    alpha: float = 1.0,
-    beta: float = 0.0,
+    d_op: str = _PLAIN.d_op,
+    activation: str = _PLAIN.activation,
+    alpha: float = _PLAIN.alpha,
+    beta: float = _PLAIN.beta,
     layout: str | None = None,
     split_k: int = 0,
 ) -> Options:

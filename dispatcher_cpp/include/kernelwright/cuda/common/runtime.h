@@ -1,7 +1,8 @@
 /* What every CUDA kernel of a library shares: errors, device facts, one-time preparation.
  *
  * Plain C, so that a library needs no C++ runtime. Nothing here runs when a library is loaded, and
- * supports and plan do not touch the CUDA runtime: a process may load libraries, ask and fork.
+ * supports and plan do not touch the CUDA runtime: a process may load libraries, ask and fork. Only workspace_size of
+ * kernels whose workspace grows with the multiprocessors (groups, stream-K, split-K) asks which devices there are.
  */
 #ifndef KERNELWRIGHT_CUDA_COMMON_RUNTIME_H
 #define KERNELWRIGHT_CUDA_COMMON_RUNTIME_H
@@ -18,9 +19,11 @@ extern "C" {
 /* Keeps the sentence for kw_backend_last_error and returns status. */
 KW_HIDDEN kw_status kw_cuda_fail(kw_status status, const char* format, ...) __attribute__((format(printf, 2, 3)));
 
-/* How many devices there are, and how many multiprocessors one of them has. */
+/* How many devices there are, and how many multiprocessors one of them has, or the reference device of the library's
+ * architecture, which need not be there (0: the architecture names no number). */
 KW_HIDDEN kw_status kw_cuda_devices(int* count);
 KW_HIDDEN kw_status kw_cuda_multiprocessors(int device, int* multiprocessors);
+KW_HIDDEN int kw_cuda_reference_multiprocessors(void);
 
 /* Makes the launch's device the calling thread's current one; *pushed says whether it was not. Refuses a stream of
  * another device. After KW_OK, kw_cuda_leave makes current what was so before, also nothing at all, and returns status,

@@ -44,45 +44,51 @@ struct fp32 {
   }
 };
 
-struct fp16 {
+// Of 16 bits; Number converts one, and two into a word.
+template <class Number>
+struct half_word {
   static constexpr float kLargest = 0;
   using storage = uint16_t;
   KW_NORM_DEVICE static uint32_t bits(uint16_t x) { return x; }
   KW_NORM_DEVICE static uint16_t stored(uint32_t word) { return static_cast<uint16_t>(word); }
-  KW_NORM_DEVICE static float widened(uint32_t word) {
+  KW_NORM_DEVICE static float widened(uint32_t word) { return Number::widened(static_cast<uint16_t>(word)); }
+  KW_NORM_DEVICE static uint32_t narrow(float x) { return Number::narrow(x); }
+  KW_NORM_DEVICE static void narrowed(const float* from, uint32_t* to, int count) {
+    KW_NORM_UNROLL for (int i = 0; i < count; i += 2) to[i / 2] = Number::narrow(from[i], from[i + 1]);
+  }
+};
+struct fp16_number {
+  KW_NORM_DEVICE static float widened(uint16_t x) {
     float out;
-    asm("cvt.f32.f16 %0, %1;" : "=f"(out) : "h"(static_cast<uint16_t>(word)));
+    asm("cvt.f32.f16 %0, %1;" : "=f"(out) : "h"(x));
     return out;
   }
-  KW_NORM_DEVICE static uint32_t narrow(float x) {
+  KW_NORM_DEVICE static uint16_t narrow(float x) {
     uint16_t out;
     asm("cvt.rn.f16.f32 %0, %1;" : "=h"(out) : "f"(x));
     return out;
   }
-  KW_NORM_DEVICE static void narrowed(const float* from, uint32_t* to, int count) {
-    KW_NORM_UNROLL for (int i = 0; i < count; i += 2) {
-      asm("cvt.rn.f16x2.f32 %0, %1, %2;" : "=r"(to[i / 2]) : "f"(from[i + 1]), "f"(from[i]));
-    }
+  KW_NORM_DEVICE static uint32_t narrow(float low, float high) {
+    uint32_t out;
+    asm("cvt.rn.f16x2.f32 %0, %1, %2;" : "=r"(out) : "f"(high), "f"(low));
+    return out;
   }
 };
-
-struct bf16 {
-  static constexpr float kLargest = 0;
-  using storage = uint16_t;
-  KW_NORM_DEVICE static uint32_t bits(uint16_t x) { return x; }
-  KW_NORM_DEVICE static uint16_t stored(uint32_t word) { return static_cast<uint16_t>(word); }
-  KW_NORM_DEVICE static float widened(uint32_t word) { return __uint_as_float(word << 16); }
-  KW_NORM_DEVICE static uint32_t narrow(float x) {
+struct bf16_number {
+  KW_NORM_DEVICE static float widened(uint16_t x) { return __uint_as_float(static_cast<uint32_t>(x) << 16); }
+  KW_NORM_DEVICE static uint16_t narrow(float x) {
     uint16_t out;
     asm("cvt.rn.bf16.f32 %0, %1;" : "=h"(out) : "f"(x));
     return out;
   }
-  KW_NORM_DEVICE static void narrowed(const float* from, uint32_t* to, int count) {
-    KW_NORM_UNROLL for (int i = 0; i < count; i += 2) {
-      asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(to[i / 2]) : "f"(from[i + 1]), "f"(from[i]));
-    }
+  KW_NORM_DEVICE static uint32_t narrow(float low, float high) {
+    uint32_t out;
+    asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(out) : "f"(high), "f"(low));
+    return out;
   }
 };
+using fp16 = half_word<fp16_number>;
+using bf16 = half_word<bf16_number>;
 
 // Numbers are at most 127 but for rounding.
 struct quantised_int8 {

@@ -10,6 +10,14 @@
 #define KW_PRODUCTS_SECOND_LAUNCH_US 4.0
 #define KW_PRODUCTS_SUM_BYTES 4.0
 
+typedef struct kw_products_Product {
+  double m;
+  double n;
+  double k;
+  double batch;
+  double split;
+} kw_products_Product;
+
 typedef struct kw_products_Problem {
   double m;
   double n;

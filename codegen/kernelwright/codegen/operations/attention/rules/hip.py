@@ -205,12 +205,20 @@ def requests_follow(t: Traits, p: Problem, aligned: int) -> Refusal:
     if t.family != Family.BATCH_PREFILL or p.group:
         return None
     one = p.max_seqlen_q == 1
-    if not follow(p, p.q) or not follow(p, p.o) or (p.bias == Bias.ELEMENTWISE and not follow(p, p.bias_strides)):
+    biased = p.bias == Bias.ELEMENTWISE
+    if not follow(p, p.q) or not follow(p, p.o) or (biased and not follow(p, p.bias_strides)):
         return "the rows of a request do not lie behind those of the one before"
     if p.batch > 1 and (p.lse or p.random_bytes):
         return "LSE and random bytes lie by heads and requests, this kernel writes them by heads alone"
-    return (lines_fit(t, aligned, "Q of single queries", 0, p.q.head, p.q.request, 1, p.dtype_q) if one else None) or (
-        lines_fit(t, aligned, "O of single queries", 0, p.o.head, p.o.request, 1, p.dtype_o) if one else None
+    bias = p.bias_strides
+    return (
+        (lines_fit(t, aligned, "Q of single queries", 0, p.q.head, p.q.request, 1, p.dtype_q) if one else None)
+        or (lines_fit(t, aligned, "O of single queries", 0, p.o.head, p.o.request, 1, p.dtype_o) if one else None)
+        or (
+            lines_fit(t, aligned, "bias of single queries", 0, bias.head, bias.request, 1, p.dtype_bias)
+            if one and biased
+            else None
+        )
     )
 
 

@@ -14,10 +14,12 @@ them: they were set by hand, the last two to decide between kernels that are oth
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import NamedTuple
 
 from kernelwright.codegen.formulas.machine import Device, Estimate
 from kernelwright.codegen.formulas.numbers import ceil, floor
+from kernelwright.codegen.formulas.products import Product
 
 ROWS_OF_INSTRUCTION = 64  # of wgmma
 BYTES_OF_INSTRUCTION = 32  # along k
@@ -74,14 +76,10 @@ class Kernel(NamedTuple):
     copied: bool  # threads copy operands and multiply by themselves
 
 
-class Problem(NamedTuple):
-    """A product, or a batch of them."""
+@dataclass(frozen=True)
+class Problem(Product):
+    """A product, and the tensors of the shape of its result."""
 
-    m: float
-    n: float
-    k: float
-    batch: float
-    split: float  # slices of k, at least 1
     size: float  # bytes of an element of the operands
     size_c: float
     results: float  # tensors of the shape of C that are read and written: C, C before, D

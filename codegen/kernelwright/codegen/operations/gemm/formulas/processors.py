@@ -14,10 +14,12 @@ a Xeon of the fifth generation (``benchmarks/results/cpu_sweep_20261123/gemm-tun
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import NamedTuple
 
 from kernelwright.codegen.formulas.machine import Device, Estimate
 from kernelwright.codegen.formulas.numbers import ceil, floor
+from kernelwright.codegen.formulas.products import Product
 
 # Clocks.
 LATENCY_CLOCKS = 4.9  # of a register block's step at least: sums wait for each other
@@ -67,14 +69,10 @@ class Kernel(NamedTuple):
     any_epilogue: bool  # reads its epilogue from the problem
 
 
-class Problem(NamedTuple):
-    """A product, or a batch of them."""
+@dataclass(frozen=True)
+class Problem(Product):
+    """A product, its element types, and the order of B."""
 
-    m: float
-    n: float
-    k: float
-    batch: float
-    split: float  # slices of k, at least 1
     size: float  # bytes of an element of A
     fp32_results: bool
     shuffled: bool  # B is packed already

@@ -7,6 +7,7 @@
 
 #include "kernelwright/dispatcher/support/machine.h"
 #include "kernelwright/dispatcher/support/numbers.h"
+#include "kernelwright/dispatcher/support/products.h"
 
 #define KW_GEMM_HOPPER_ROWS_OF_INSTRUCTION 64.0
 #define KW_GEMM_HOPPER_BYTES_OF_INSTRUCTION 32.0

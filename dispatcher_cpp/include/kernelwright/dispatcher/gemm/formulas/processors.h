@@ -7,6 +7,7 @@
 
 #include "kernelwright/dispatcher/support/machine.h"
 #include "kernelwright/dispatcher/support/numbers.h"
+#include "kernelwright/dispatcher/support/products.h"
 
 #define KW_GEMM_PROCESSORS_LATENCY_CLOCKS 4.9
 #define KW_GEMM_PROCESSORS_ROW_CLOCKS 0.05
