@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from kernelwright.dispatch.tools import command
+from kernelwright.dispatch.tools import command, doctor
 
 
 def test_the_folder_for_cmake_is_named_only_where_it_is(
@@ -87,6 +87,6 @@ def test_an_interrupt_is_one_line(monkeypatch: pytest.MonkeyPatch, capsys: pytes
     def interrupted(given: list[str]) -> int:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(command.doctor, "main", interrupted)
+    monkeypatch.setattr(doctor, "main", interrupted)
     assert command.main(["doctor"]) == 1
     assert capsys.readouterr().err == "error: interrupted\n"
