@@ -48,6 +48,7 @@ class Dispatcher(OperationMethods):
         name of another library's and another identity.
     :raises LibraryNotFoundError: if ``libraries`` is empty.
     :raises SelectionError: for an unknown selection.
+    :raises TypeError: for a ``fallback`` that makes no libraries.
 
     Libraries may share kernels, such as a wheel and a library of :mod:`kernelwright.jit`: of each identity the first
     library's copy is kept. The models of all libraries are asked in the order of the libraries, and judge the kernels
@@ -69,6 +70,9 @@ class Dispatcher(OperationMethods):
         try_torch()
         self.device = Device.of(device)
         self.libraries = tuple(_loaded(libraries))
+        if fallback is not None and not callable(getattr(fallback, "library_for", None)):
+            allowed = "a kernelwright.jit.Registry, or what has its method library_for"
+            raise TypeError(f"fallback is a {type(fallback).__name__}; allowed: {allowed}")
         if not self.libraries:
             raise LibraryNotFoundError("libraries is empty; allowed: one KernelLibrary or more")
         for library in self.libraries:

@@ -62,6 +62,11 @@ def test_a_misspelt_selection_gets_a_proposal(library: KernelLibrary) -> None:
         Dispatcher([library], selection="atuo")
 
 
+def test_a_fallback_must_make_libraries(library: KernelLibrary) -> None:
+    with pytest.raises(TypeError, match=r"fallback is a str; allowed: a kernelwright\.jit\.Registry"):
+        Dispatcher(library, fallback="cpu")  # type: ignore[arg-type]
+
+
 def test_selections(library: KernelLibrary) -> None:
     problem = GemmProblem(300, 64, 128)
     analytic = Dispatcher(library).select(problem)

@@ -12,6 +12,7 @@ import argparse
 import json
 import sys
 from collections.abc import Sequence
+from contextlib import suppress
 
 from kernelwright.codegen.building.run_command import TIMEOUT_S, interrupt_on_signals
 from kernelwright.codegen.inputs import read_json
@@ -101,9 +102,13 @@ def parser() -> argparse.ArgumentParser:
     made.add_argument("--name", default="jit", help="of the library, a C identifier (default: %(default)s)")
     made.add_argument("--cache", metavar="DIR", help="default: $KERNELWRIGHT_CACHE, else in the user's cache folder")
     made.add_argument("--shared-cache", action="store_true", default=None, help="allow a cache that others can write")
-    made.add_argument("-j", "--jobs", type=int, help="commands at a time (default: all processors)")
+    made.add_argument("-j", "--jobs", type=_jobs, metavar="N", help="commands at a time (default: all processors)")
     made.add_argument(
-        "--timeout", type=float, default=TIMEOUT_S, metavar="S", help="of each command (default: %(default)g seconds)"
+        "--timeout",
+        type=_seconds,
+        default=TIMEOUT_S,
+        metavar="S",
+        help="of each command (default: %(default)g seconds)",
     )
     made.add_argument("--retry-failed", action="store_true", help="run commands again that failed before")
     made.add_argument(
@@ -118,3 +123,16 @@ def _limit(text: str) -> tuple[str, float]:
         return read_limit(text)
     except ValueError as error:
         raise argparse.ArgumentTypeError(str(error)) from None
+
+
+def _jobs(text: str) -> int:
+    if not text.isdecimal() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"{text!r}; allowed: whole numbers from 1")
+    return int(text)
+
+
+def _seconds(text: str) -> float:
+    with suppress(ValueError):
+        if float(text) > 0:
+            return float(text)
+    raise argparse.ArgumentTypeError(f"{text!r}; allowed: seconds above 0")

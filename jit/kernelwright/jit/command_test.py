@@ -49,11 +49,22 @@ def test_bad_input_is_exit_status_2(
     assert said.out == "" and words in said.err
 
 
-@pytest.mark.parametrize("arguments", [[], ["--set", "a", "--spec", "b"], ["--set", "a", "--limit", "max_registers"]])
-def test_wrong_usage_is_exit_status_2(arguments: list[str]) -> None:
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        ([], "is required"),
+        (["--set", "a", "--spec", "b"], "not allowed with"),
+        (["--set", "a", "--limit", "max_registers"], "write a name and a number"),
+        (["--set", "a", "--jobs", "0"], "argument -j/--jobs: '0'; allowed: whole numbers from 1"),
+        (["--set", "a", "--jobs", "two"], "argument -j/--jobs: 'two'; allowed: whole numbers from 1"),
+        (["--set", "a", "--timeout", "-1"], "argument --timeout: '-1'; allowed: seconds above 0"),
+        (["--set", "a", "--timeout", "nan"], "argument --timeout: 'nan'; allowed: seconds above 0"),
+    ],
+)
+def test_wrong_usage_is_exit_status_2(arguments: list[str], words: str, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as caught:
         command.main(arguments)
-    assert caught.value.code == EXIT_BAD_INPUT
+    assert caught.value.code == EXIT_BAD_INPUT and words in capsys.readouterr().err
 
 
 def test_a_plain_install_is_told_what_to_install() -> None:

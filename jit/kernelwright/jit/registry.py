@@ -22,7 +22,8 @@ from kernelwright.codegen.resources.limits import Limits, strictest
 from kernelwright.codegen.selecting.selection import Selection, load_archs, select
 from kernelwright.codegen.violations import SpecError
 from kernelwright.dispatch import Device, Dispatcher, KernelLibrary, NoKernelError
-from kernelwright.dispatch.core.operation import Problem
+from kernelwright.dispatch.core.kernel import count_of
+from kernelwright.dispatch.core.operation import Problem, of_problem
 from kernelwright.dispatch.core.refusal import shortest
 from kernelwright.dispatch.recording.trace import VERSION, entry
 from kernelwright.jit.errors import BuildFailedError, JitDisabledError, ToolchainError
@@ -67,6 +68,10 @@ class Registry:
         self._kernels: dict[str, Kernel] = {}
         self._limits: dict[str, Limits] = {}
 
+    def __repr__(self) -> str:
+        """Name, device, architecture and how many kernels there are."""
+        return f"<Registry {self.name} on {self.device}: {count_of(len(self._kernels), 'kernel')} for {self.arch.name}>"
+
     @property
     def kernels(self) -> tuple[Kernel, ...]:
         """All kernels, sorted by name."""
@@ -102,12 +107,14 @@ class Registry:
         """Add the kernels that serve problems, or those of a recorded trace, with the least predicted time in all.
 
         Candidates are the preselected kernels of the problems' types, with the problems' epilogues. Raises SpecError
-        for what is no trace, and if no candidate serves one of the problems.
+        for what is no trace, and if no candidate serves one of the problems; ProblemError for what is no problem.
         """
         trace: Any
         if isinstance(problems, str | os.PathLike):
             trace = Path(problems)
         else:
+            for problem in problems:
+                of_problem(problem)
             listed = [vars(entry(problem, self.arch.name, count=1)) for problem in problems]
             trace = {"version": VERSION, "problems": listed}
         return self._add("problems", {"trace": trace}, None, limits)

@@ -8,7 +8,7 @@ import pytest
 from kernelwright.codegen.interface import exit_codes
 from kernelwright.codegen.trees import all_trees
 from kernelwright.codegen.violations import IllegalKernelError, SpecError
-from kernelwright.dispatch import Device, GemmProblem
+from kernelwright.dispatch import Device, GemmProblem, ProblemError
 from kernelwright.jit import JitDisabledError, Registry, ToolchainError, UntrustedCacheError, command
 
 AMD = Device("hip:0", arch="gfx942")
@@ -65,6 +65,9 @@ def test_kernels_come_from_problems(tmp_path: Path, sources: dict[str, Path]) ->
     assert from_file.name.startswith("gemm_fp32_")
     with pytest.raises(SpecError, match="the trace holds no problem"):
         registry.add_problems([])
+    with pytest.raises(ProblemError, match=r"problem is a int; allowed: .*GemmProblem"):
+        registry.add_problems([3])  # type: ignore[list-item]
+    assert repr(registry) == f"<Registry jit on hip:0: {len(registry.kernels)} kernels for gfx942>"
 
 
 def test_what_is_wrong_is_refused_when_it_is_added(tmp_path: Path) -> None:

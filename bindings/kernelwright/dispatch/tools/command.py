@@ -13,7 +13,7 @@ from pathlib import Path
 from kernelwright.dispatch.tools import doctor
 from kernelwright.files.proposals import closest
 
-_EXIT_BAD_INPUT = 2
+_EXIT_FAILED, _EXIT_BAD_INPUT = 1, 2
 _COMPLETE = "_KERNELWRIGHT_COMPLETE"
 """What click's completion sets, in the shell's start-up files and at each key."""
 _HELP = """\
@@ -40,7 +40,23 @@ OTHERS = (
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line and return its exit code, see :mod:`kernelwright.codegen.interface.exit_codes`."""
-    given = list(sys.argv[1:] if arguments is None else arguments)
+    try:
+        code = _run(list(sys.argv[1:] if arguments is None else arguments))
+        if sys.stdout is not None:  # None where the shell closed it
+            sys.stdout.flush()  # what fails here would otherwise fail as the interpreter ends, with a traceback
+    except BrokenPipeError:  # the reader, such as `head`, has seen enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+    except OSError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return _EXIT_FAILED
+    except KeyboardInterrupt:
+        print("error: interrupted", file=sys.stderr)
+        return _EXIT_FAILED
+    return code
+
+
+def _run(given: list[str]) -> int:
     if given[:1] == ["doctor"]:
         return doctor.main(given[1:])
     if given[:1] == ["info"]:

@@ -1,12 +1,13 @@
 from __future__ import annotations
 
 import re
+import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
-from kernelwright.dispatch.tools import command
+from kernelwright.dispatch.tools import command, doctor
 
 
 def test_the_folder_for_cmake_is_named_only_where_it_is(
@@ -60,3 +61,32 @@ def test_the_version_is_printed(monkeypatch: pytest.MonkeyPatch, capsys: pytest.
     monkeypatch.setitem(sys.modules, "kernelwright.codegen.interface.cli", None)
     assert command.main(["--version"]) == 0
     assert re.fullmatch(r"kernelwright (\d+\.\d+.*|of a checkout)\n", capsys.readouterr().out)
+
+
+@pytest.mark.parametrize("arguments", [["doctor", "--json"], ["--version"]])
+def test_a_reader_that_has_seen_enough_is_no_failure(arguments: list[str]) -> None:
+    program = "import sys; from kernelwright.dispatch.tools.command import main; sys.exit(main())"
+    started = subprocess.Popen(
+        [sys.executable, "-c", program, *arguments], stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    )
+    assert started.stdout is not None
+    started.stdout.close()  # before a byte was written
+    assert started.communicate(timeout=120)[1] == b"" and started.returncode == 0
+
+
+def test_a_full_disk_is_one_line() -> None:
+    program = "import sys; from kernelwright.dispatch.tools.command import main; sys.exit(main())"
+    with Path("/dev/full").open("wb") as full:
+        ended = subprocess.run(
+            [sys.executable, "-c", program, "doctor"], stdout=full, stderr=subprocess.PIPE, text=True
+        )
+    assert ended.returncode == 1 and ended.stderr == "error: [Errno 28] No space left on device\n"
+
+
+def test_an_interrupt_is_one_line(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    def interrupted(given: list[str]) -> int:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(doctor, "main", interrupted)
+    assert command.main(["doctor"]) == 1
+    assert capsys.readouterr().err == "error: interrupted\n"

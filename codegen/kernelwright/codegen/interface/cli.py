@@ -51,6 +51,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     from kernelwright.codegen.packaging.bundle import BrokenKernelError
     from kernelwright.codegen.resources.limits import LimitError
 
+    stdout = sys.stdout
     try:
         code = kernelwright.main(args=arguments, prog_name="kernelwright", standalone_mode=False)
     except click.exceptions.Abort:
@@ -59,8 +60,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except click.ClickException as error:
         error.show()
         return EXIT_BAD_INPUT
-    except BrokenPipeError:
+    except BrokenPipeError:  # the reader, such as `head`, has seen enough
         return 0
+    except SystemExit:
+        if sys.stdout is not stdout:  # click replaces it where its reader is gone, and ends with 1
+            return 0
+        raise
     except (SpecError, ArchError) as error:
         _complain(str(error))
         return EXIT_BAD_INPUT

@@ -201,6 +201,24 @@ def test_the_module_runs_and_starts_light() -> None:
     assert done.returncode == 0 and "Usage: kernelwright" in done.stdout and "\x1b" not in done.stdout
 
 
+@pytest.mark.parametrize("arguments", ["--help", "rules", "kernels --set gemm:essential --json"])
+def test_a_reader_that_has_seen_enough_is_no_failure(arguments: str) -> None:
+    command = [sys.executable, "-m", "kernelwright.codegen", *arguments.split()]
+    started = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    assert started.stdout is not None
+    started.stdout.close()  # before a byte was written
+    assert started.communicate(timeout=120)[1] == b"" and started.returncode == 0
+
+
+def test_a_plain_install_is_told_what_to_install() -> None:
+    program = (
+        "import sys, runpy; sys.modules['click'] = None; runpy.run_module('kernelwright.codegen', run_name='__main__')"
+    )
+    ended = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert ended.returncode == 2
+    assert ended.stderr == "error: kernelwright.codegen needs the package click; pip install 'kernelwright[build]'\n"
+
+
 @pytest.mark.parametrize(
     ("words", "expected"),
     [

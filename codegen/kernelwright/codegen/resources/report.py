@@ -70,6 +70,10 @@ def manifests(path: Path) -> list[Path]:
         found = sorted(path.rglob("manifest.json"))
     else:
         found = [path.with_name("manifest.json") if path.suffix == ".so" else path]
+        if not found[0].exists():
+            raise ReportError(
+                f"{path}: {found[0]} is not there; name a folder with manifest.json, that file or its .so"
+            )
     if not found:
         raise ReportError(f"{path} holds no manifest.json; name the folder of a library")
     return found

@@ -69,7 +69,7 @@ def test_the_table_lines_up(tmp_path: Path, capsys: pytest.CaptureFixture[str]) 
 
 def test_what_is_no_library_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "manifest.json").write_text("[")
-    for path, words in ((tmp_path, "cannot be read"), (tmp_path / "no.json", "cannot be read")):
+    for path, words in ((tmp_path, "cannot be read"), (tmp_path / "none" / "no.so", "no.so: ")):
         assert main([str(path)]) == 2
         assert words in capsys.readouterr().err
     (tmp_path / "empty").mkdir()

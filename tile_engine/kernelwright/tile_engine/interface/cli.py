@@ -11,6 +11,7 @@ import click
 
 from kernelwright.arch import Arch, load
 from kernelwright.arch.texts import shortened
+from kernelwright.codegen.interface.exit_codes import of_os_error
 from kernelwright.dispatch import KernelwrightError
 from kernelwright.tile_engine.interface.bench_command import bench_command
 from kernelwright.tile_engine.interface.coverage_command import coverage_command
@@ -97,6 +98,7 @@ def _compile_seconds(libraries: Sequence[Path], arch: Arch) -> dict[str, float]:
 
 def main(arguments: list[str] | None = None) -> int:
     """Run the command line; the exit code as docs/exit_codes.md has it."""
+    stdout = sys.stdout
     try:
         tile_engine.main(arguments, prog_name="kernelwright tile-engine", standalone_mode=False)
     except click.ClickException as error:
@@ -108,12 +110,12 @@ def main(arguments: list[str] | None = None) -> int:
     except OSError as error:
         named = f"{error.filename}: {error.strerror}" if error.filename else str(error)
         click.echo(f"error: {named}", err=True)
-        return _BAD_INPUT
+        return of_os_error(error)
     except (ValueError, RuntimeError, KernelwrightError) as error:
         click.echo(f"error: {shortened(str(error))}", err=True)
         return _BAD_INPUT
     except SystemExit as end:
-        return int(end.code or 0)
+        return int(end.code or 0) if sys.stdout is stdout else 0  # click replaces it where its reader is gone
     except Exception:
         traceback.print_exc()
         click.echo("error: this is a defect of kernelwright; please report it with the lines above", err=True)
