@@ -19,7 +19,7 @@ from faults.builds import COMPILER, CheapBuilds
 PACKAGE = "codegen/kernelwright/codegen"
 PLAN, DESCRIBE = "Plan t:lib0", "Describe x86_64_v3/liblib0.so"
 LAUNCHERS = [f"Compile the CPU {name} of x86_64_v3/liblib0.so" for name in ("gemm_launch", "common_library")]
-LOAD_PLUGIN = "Extracting plugin locations"
+LOAD_PLUGIN = ("Extracting plugin locations", "Searching for `")
 TABLE, LINK = "Compile x86_64_v3/lib0_table.c", "Link x86_64_v3/liblib0.so"
 
 
@@ -61,9 +61,9 @@ def once(run: Run) -> list[str]:
     Pants begins again what it had begun when the file system told it of the change, and where the generator's sources
     change it first looks whether the parts of the former build still hold, so that it describes the former library
     anew (0.2 s) before it sees that there is a new plan. So a process may show twice, and none that is not wanted.
-    A new daemon asks where plugins from wheels lie.
+    A new daemon asks where plugins from wheels lie, for which it searches for shells and Pythons.
     """
-    ran = sorted(map(named, (what for what in run.ran if what != LOAD_PLUGIN or not launcher.named())))
+    ran = sorted(map(named, (what for what in run.ran if not (launcher.named() and what.startswith(LOAD_PLUGIN)))))
     assert all(ran.count(what) <= 2 for what in ran), ran
     return sorted(set(ran))
 
