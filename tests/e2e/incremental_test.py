@@ -19,7 +19,7 @@ from faults.builds import COMPILER, CheapBuilds
 PACKAGE = "codegen/kernelwright/codegen"
 PLAN, DESCRIBE = "Plan t:lib0", "Describe x86_64_v3/liblib0.so"
 LAUNCHERS = [f"Compile the CPU {name} of x86_64_v3/liblib0.so" for name in ("gemm_launch", "common_library")]
-LOAD_PLUGIN = ("Extracting plugin locations", "Searching for `")
+LOAD_PLUGIN = ("Extracting plugin locations", "Searching for `", "Test binary /")
 TABLE, LINK = "Compile x86_64_v3/lib0_table.c", "Link x86_64_v3/liblib0.so"
 
 

@@ -45,15 +45,26 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if sys.stdout is not None:  # None where the shell closed it
             sys.stdout.flush()  # what fails here would otherwise fail as the interpreter ends, with a traceback
     except BrokenPipeError:  # the reader, such as `head`, has seen enough
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _drop_unwritten()
         return 0
     except OSError as error:
+        _drop_unwritten()
         print(f"error: {error}", file=sys.stderr)
         return _EXIT_FAILED
     except KeyboardInterrupt:
         print("error: interrupted", file=sys.stderr)
         return _EXIT_FAILED
     return code
+
+
+def _drop_unwritten() -> None:
+    """Write what standard output holds, or nowhere: the interpreter tries again as it ends, with a traceback."""
+    if sys.stdout is None:
+        return
+    try:
+        sys.stdout.flush()
+    except OSError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _run(given: list[str]) -> int:
