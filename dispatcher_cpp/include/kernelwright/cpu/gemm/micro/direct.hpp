@@ -13,14 +13,15 @@ class direct {
  public:
   static void multiply(const direct_block& b) {
     for (int64_t j = 0; j < b.cols;) {
-      const int64_t most = b.panel_stride != 0 ? NR : kMaxVectors * kLanes;
-      const int64_t cols = b.cols - j < most ? b.cols - j : most;
+      const int64_t in_panel = j % NR;  // a panel wider than a tile is read in several
+      const int64_t end = b.panel_stride != 0 ? smaller(b.cols, j - in_panel + NR) : b.cols;
+      const int64_t cols = smaller(end - j, kMaxVectors * kLanes);
       const int64_t vectors = divide_up(cols, kLanes);
       for (int64_t i = 0; i < b.rows;) {
         const int64_t rows = b.rows - i < kMaxRows ? b.rows - i : kMaxRows;
         tile t;
         t.a = b.a + i * b.a_row;
-        t.b = b.panel_stride != 0 ? b.b + j / NR * b.panel_stride : b.b + j;
+        t.b = b.panel_stride != 0 ? b.b + j / NR * b.panel_stride + in_panel : b.b + j;
         t.last_lanes = cols - (vectors - 1) * kLanes;
         t.whole = &b;
         t.to = moved<Epilogue>(b.to, i, j);
@@ -36,7 +37,6 @@ class direct {
   // 6 x 4 sums, a line of 4 and a value of A fit 32 registers; 6 x 2 fit 16.
   static constexpr int kMaxRows = 6;
   static constexpr int kMaxVectors = kLanes == 16 ? 4 : 2;
-  static_assert(NR <= kMaxVectors * kLanes, "a packed panel is one tile wide");
 
   struct tile {
     const float* a;
