@@ -1,5 +1,5 @@
-"""CPU kernels whose register block has more rows than a vector has lanes, and not whole vectors of them; and those whose
-panels of B are wider than what a small matrix computes at once."""
+"""CPU kernels whose register block has more rows than a vector has lanes, and not whole vectors of them; and those
+whose panels of B are wider than what a small matrix computes at once."""
 
 from __future__ import annotations
 
