@@ -108,7 +108,7 @@ def test_copies_are_those_of_the_headers(name: str, stated: dict[str, list[tuple
 
 def test_copies_were_found() -> None:
     found = {c_name for c_name, _ in copies().values()}
-    assert {"kw_problem", "kw_kernel", "kw_library", "kw_heuristic", "kw_bound_call"} <= found
+    assert {"kw_problem", "kw_kernel", "kw_library", "kw_heuristic"} <= found
 
 
 def test_the_probe_tells_differences(stated: dict[str, list[tuple[str, int, int]]]) -> None:

@@ -62,6 +62,11 @@ def masked(call: Any) -> Any:
     return lambda q, k, v, mask: call(q, k, v, mask)
 
 
+def heads_last(call: Any) -> Any:
+    """Heads beside each other in memory, as projections leave them; torch gives extents of 1 any stride."""
+    return lambda *qkv: call(*(one.transpose(1, 2) for one in qkv))
+
+
 CASES: dict[str, Case] = {
     "gemm": Case("gemm", gemm, torch.matmul, ((5, 64), (64, 48))),
     "gemm of a batch": Case("gemm", gemm, torch.matmul, ((3, 5, 64), (3, 64, 48))),
@@ -114,6 +119,10 @@ CASES: dict[str, Case] = {
         "attention", lambda *qkv: scaled_dot_product_attention(*qkv, enable_gqa=True),
         lambda *qkv: attended(*qkv, enable_gqa=True), ((2, 4, 5, 32), (2, 2, 7, 32), (2, 2, 7, 32)),
     ),
+    "attention of one sequence": Case("attention", heads_last(scaled_dot_product_attention), heads_last(attended),
+                                      ((1, 5, 3, 32),) * 3),
+    "attention of one query": Case("attention", heads_last(scaled_dot_product_attention), heads_last(attended),
+                                   ((2, 1, 3, 32), (2, 5, 3, 32), (2, 5, 3, 32))),
     "attention with a mask": Case(
         "attention", masked(scaled_dot_product_attention), masked(attended),
         (*((2, 3, 5, 32),) * 3, (1, 1, 5, 5)),

@@ -37,8 +37,8 @@ SHIM = (
     "aoti_torch_device_type_cpu",
 )
 _STREAM = "aoti_torch_get_current_cuda_stream"  # behind them; in the library for GPUs
-_TENSORS, _RESULTS, _ARGS_BYTES = 6, 2, 768  # of dispatcher/torch/call.h
-_COUNTS = ("none", "one", "two", "three", "four", "five", "six", "seven")
+_TENSORS, _RESULTS, _ARGS_BYTES = 6, 3, 768  # of dispatcher/torch/call.h
+_COUNTS = ("none", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine")
 _OPTIONS = 4096  # numbers of options that a function remembers
 
 _transformed = torch._C._are_functorch_transforms_active
@@ -167,12 +167,13 @@ def _schemas() -> list[str]:
     """The operators of dispatcher/torch/call.h."""
 
     def tensors(count: int) -> str:
-        return ", ".join(f"Tensor {letter}" for letter in "abcdefg"[:count])
+        return ", ".join(f"Tensor {letter}" for letter in "abcdefghi"[:count])
 
     return [
         *(f"launch_{_COUNTS[count]}({tensors(count)}, int options) -> Tensor" for count in range(2, 7)),
         *(f"pair_{_COUNTS[count]}({tensors(count)}, int options) -> (Tensor, Tensor)" for count in (3, 4)),
-        *(f"learn_{_COUNTS[count]}({tensors(count)}, int options, int known) -> int" for count in range(3, 8)),
+        f"triple_six({tensors(6)}, int options) -> (Tensor, Tensor, Tensor)",
+        *(f"learn_{_COUNTS[count]}({tensors(count)}, int options, int known) -> int" for count in (*range(3, 8), 9)),
     ]
 
 
@@ -210,9 +211,14 @@ if ROAD.why_not:
         """None likewise."""
         return None
 
+    def launch_triple(kinds: dict[Any, int], option: Hashable, tensors: Sequence[Any]) -> Any:
+        """None likewise."""
+        return None
+
 else:
     _two = torch.ops.kernelwright.launch_two.default
     _three = torch.ops.kernelwright.launch_three.default
+    _triple = torch.ops.kernelwright.triple_six.default
     _all, _pairs = (
         [getattr(torch.ops.kernelwright, f"{verb}_{_COUNTS[count]}").default for count in counts]
         for verb, counts in (("launch", range(2, 7)), ("pair", (3, 4)))
@@ -241,10 +247,17 @@ else:
 
     def launch_pair(kinds: dict[Any, int], option: Hashable, tensors: Sequence[Any]) -> Any:
         """:func:`launch` of three or four tensors, of which a plan has two results; None instead of these."""
+        return _several(_pairs[len(tensors) - 3], kinds, option, tensors)
+
+    def launch_triple(kinds: dict[Any, int], option: Hashable, tensors: Sequence[Any]) -> Any:
+        """:func:`launch` of six tensors, of which a plan has three results; None instead of these."""
+        return _several(_triple, kinds, option, tensors)
+
+    def _several(operator: Any, kinds: dict[Any, int], option: Hashable, tensors: Sequence[Any]) -> Any:
         if _modes() or _autocast() or _transformed() or forward_ad._current_level >= 0 or _traced():
             return None
         try:
-            results = _pairs[len(tensors) - 3](*tensors, kinds[option])
+            results = operator(*tensors, kinds[option])
         except (RuntimeError, TypeError, LookupError):
             return None
         return None if results[0] is None else results

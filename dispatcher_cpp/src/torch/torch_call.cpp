@@ -188,7 +188,8 @@ bool launch_known(const AtenTensorHandle* tensors, uint64_t count, uint64_t resu
   return launched;
 }
 
-/* launch_two(Tensor a, Tensor b, int options) -> Tensor, to launch_six; pair_three and pair_four -> (Tensor, Tensor) */
+/* launch_two(Tensor a, Tensor b, int options) -> Tensor, to launch_six; pair_three, pair_four -> (Tensor, Tensor);
+ * triple_six -> (Tensor, Tensor, Tensor) */
 void launch_operator(StableIValue* stack, uint64_t given, uint64_t results) {
   const uint64_t count = given - 1;
   AtenTensorHandle tensors[KW_TORCH_TENSORS] = {};
@@ -262,7 +263,7 @@ bool learn(const AtenTensorHandle* tensors, uint64_t count, uint64_t options, co
   return false;
 }
 
-/* learn_three(Tensor a, Tensor b, Tensor c, int options, int known) -> int, to learn_seven: 1 = it is known now */
+/* learn_three(Tensor a, Tensor b, Tensor c, int options, int known) -> int, to learn_nine: 1 = it is known now */
 void learn_operator(StableIValue* stack, uint64_t given, uint64_t) {
   const uint64_t count = given - 2;
   AtenTensorHandle tensors[KW_TORCH_TENSORS + KW_TORCH_RESULTS] = {};
@@ -281,8 +282,9 @@ struct Operator {
 constexpr Operator kOperators[] = {
     {"launch_two", launch_operator},  {"launch_three", launch_operator}, {"launch_four", launch_operator},
     {"launch_five", launch_operator}, {"launch_six", launch_operator},   {"pair_three", launch_operator},
-    {"pair_four", launch_operator},   {"learn_three", learn_operator},   {"learn_four", learn_operator},
-    {"learn_five", learn_operator},   {"learn_six", learn_operator},     {"learn_seven", learn_operator},
+    {"pair_four", launch_operator},   {"triple_six", launch_operator},   {"learn_three", learn_operator},
+    {"learn_four", learn_operator},   {"learn_five", learn_operator},    {"learn_six", learn_operator},
+    {"learn_seven", learn_operator},  {"learn_nine", learn_operator},
 };
 
 bool implement(const char* key) {

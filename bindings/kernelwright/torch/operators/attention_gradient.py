@@ -19,6 +19,7 @@ from kernelwright.torch.operators.attention_common import (
     of_sinks,
     with_advice,
 )
+from kernelwright.torch.operators.native import attention_backward
 from kernelwright.torch.schemas import ATTENTION, ATTENTION_BACKWARD, keep, kept
 
 
@@ -51,12 +52,13 @@ def of_operands(
     with_dbias = a.bias is not None and needs_bias
     if grad.stride(-1) != 1:
         grad = grad.contiguous()
-    dq, dk, dv, dbias = OPERATOR(*ATTENTION_BACKWARD.of(a, out=out, grad=grad, lse=lse, with_dbias=with_dbias))
+    given = ATTENTION_BACKWARD.of(a, out=out, grad=grad, lse=lse, with_dbias=with_dbias)
+    dq, dk, dv, *dbias = attention_backward.differentiated(OPERATOR, given)
     dsinks = None
     if a.sinks is not None and needs_sinks:
         dsinks = of_sinks(a.sinks, lse, (grad.float() * out.float()).sum(-1))
     return ATTENTION.gradients(
-        q=dq, k=dk, v=dv, bias=dbias.sum_to_size(a.bias.shape) if with_dbias else None, sinks=dsinks
+        q=dq, k=dk, v=dv, bias=dbias[0].sum_to_size(a.bias.shape) if with_dbias else None, sinks=dsinks
     )
 
 

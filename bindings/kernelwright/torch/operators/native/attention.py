@@ -111,7 +111,8 @@ def _planned(given: tuple[torch.Tensor, ...], option: Any, result: torch.Tensor)
     if with_lse and any(one.shape != other.shape for one, other in zip(read, given, strict=True)):
         return None  # autograd records views of them, on the Python road
     out = attention_gradient.beside(folded.query, folded.value.shape[-1])
-    shaped = out.reshape(folded.out)
+    # As the Python road: a reshape to the same extents would change strides of extents of 1.
+    shaped = out if out.dim() == len(folded.out) else out.reshape(folded.out)
     if shaped.data_ptr() != out.data_ptr() or shaped.stride() != result.stride() or shaped.shape != result.shape:
         return None
     lse = out.new_empty(out.shape[:-1], dtype=torch.float32) if with_lse else None

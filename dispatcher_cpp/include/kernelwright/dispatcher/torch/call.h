@@ -2,9 +2,9 @@
  *
  * launch_two to launch_six take as many tensors and a number that stands for all options, look the plan up by shapes,
  * strides, dtypes and devices, allocate the result through torch, and launch on its current stream; pair_three and
- * pair_four have two results. Of operands that nothing is known of, and where the launch fails, a result is an
- * undefined tensor, None in Python, which then takes the road with all checks and has learn_three to learn_seven, of so
- * many tensors with the results among them, remember the plan. */
+ * pair_four have two results, triple_six three. Of operands that nothing is known of, and where the launch fails, a
+ * result is an undefined tensor, None in Python, which then takes the road with all checks and has learn_three to
+ * learn_nine, of so many tensors with the results among them, remember the plan. */
 #ifndef KERNELWRIGHT_DISPATCHER_TORCH_CALL_H
 #define KERNELWRIGHT_DISPATCHER_TORCH_CALL_H
 
@@ -16,7 +16,7 @@ extern "C" {
 #endif
 
 #define KW_TORCH_TENSORS 6
-#define KW_TORCH_RESULTS 2
+#define KW_TORCH_RESULTS 3
 #define KW_TORCH_ARGS_BYTES 768
 #define KW_TORCH_COUNTERS 8
 #define KW_TORCH_LIMIT 4096u /* plans that are known at once */
@@ -30,7 +30,7 @@ typedef struct kw_torch_known {
   const void* args;                          /* the argument struct, but for the addresses of the tensors */
   uint32_t args_bytes;                       /* of it, KW_TORCH_ARGS_BYTES at most */
   uint32_t counter;                          /* which of KW_TORCH_COUNTERS counts the calls */
-  uint32_t results;                          /* 1 or 2 */
+  uint32_t results;                          /* 1 to KW_TORCH_RESULTS */
   uint32_t offsets[KW_TORCH_TENSORS];        /* in the argument struct, of the address of each tensor */
   uint32_t result_offsets[KW_TORCH_RESULTS]; /* and of each result */
 } kw_torch_known;

@@ -19,7 +19,7 @@ constexpr int64_t kAccess = 16;                // bytes that a thread reads or w
 template <class Backend>
 struct gpu_launcher {
   static kw_status supports(const kw_kernel* kernel, const kw_problem* problem, char* reason, size_t bytes) {
-    char unused[1];
+    char unused[256];  // as long as the sentences: gcc warns of what it sees cut
     if (reason == nullptr || bytes == 0) return check(kernel, problem, unused, sizeof unused);
     reason[0] = '\0';
     return check(kernel, problem, reason, bytes);

@@ -1,0 +1,88 @@
+"""The works of one model, in every way: times of torch and ours in turns, outputs against the model in fp32."""
+
+from __future__ import annotations
+
+import argparse
+import copy
+from collections.abc import Iterator
+from typing import Any
+
+import torch
+from ratios import ratios, spread
+from ways import Call, call_of, error, gradients, in_way, interleaved
+from zoo import Model, Work
+
+import kernelwright.torch as ours
+
+ROUND_S = 0.03  # of each call in each round
+
+
+def measure(described: Model, given: argparse.Namespace) -> Iterator[dict[str, Any]]:
+    """A row for each work and way."""
+    dtype = getattr(torch, given.dtype)
+    model = described.make(given.device, dtype)
+    adopted = copy.deepcopy(model)
+    ours.adopt(adopted, channels_last=described.inputs != "text")
+    if described.inputs == "images":
+        model.to(memory_format=torch.channels_last)
+    for work in described.works:
+        if given.works and work.kind not in given.works:
+            continue
+        for way in given.ways:
+            if way == "graph" and (work.kind == "step" or given.device == "cpu"):
+                continue
+            yield {"work": str(work), "way": way, **_row(described, work, way, (model, adopted), given)}
+            torch.cuda.empty_cache() if given.device != "cpu" else None
+            torch._dynamo.reset()
+
+
+def _row(described: Model, work: Work, way: str, models: tuple[Any, Any], given: argparse.Namespace) -> dict[str, Any]:
+    dtype = getattr(torch, given.dtype)
+    ours.reset_report()
+    with torch.set_grad_enabled(work.kind == "step"):
+        calls: dict[str, Call] = {}
+        for name, model in zip(("torch", "kernelwright"), models, strict=True):
+            try:
+                calls[name] = in_way(way, model, described, work, given.device, dtype)
+                calls[name]()
+            except Exception as refused:
+                return {"state": f"{name}: {type(refused).__name__}", "reason": str(refused)[:500]}
+        errors = _errors(described, work, calls, models, given.device)
+        found: dict[str, Any] = {"errors": errors, **_shares()}
+        if not errors["kernelwright"] <= 2 * errors["torch"] + 1e-3:
+            return {**found, "state": "unequal"}
+        if way == "compiled":
+            calls["torch eager"] = call_of(models[0], described, work, given.device, dtype)
+        ours.reset_report()
+        times = interleaved(calls, given.rounds, given.device, ROUND_S)
+        found["host_us"] = _shares()["host_us"]  # without the first calls
+    best = min(set(times) - {"kernelwright"}, key=lambda name: sorted(times[name])[len(times[name]) // 2])
+    milliseconds = {name: spread([1e3 * one for one in values]) for name, values in times.items()}
+    return {**found, "ms": milliseconds, "ratio": spread(ratios(times[best], times["kernelwright"]))}
+
+
+def _errors(
+    described: Model, work: Work, calls: dict[str, Call], models: tuple[Any, Any], device: str
+) -> dict[str, float]:
+    """Relative errors against the same weights in fp32: of logits; of a step the norms of the gradients."""
+    wide = copy.deepcopy(models[0]).float()
+    allowed = torch.backends.cuda.matmul.allow_tf32
+    torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = False
+    result = call_of(wide, described, work, device, torch.float32)()
+    expected = gradients(wide) if work.kind == "step" else [result]
+    torch.backends.cuda.matmul.allow_tf32 = allowed
+    del wide
+    found = {}
+    for (name, call), model in zip(calls.items(), models, strict=True):
+        result = call()
+        found[name] = error(gradients(model) if work.kind == "step" else [result], expected)
+    return found
+
+
+def _shares() -> dict[str, Any]:
+    """How many calls of each operator kernels computed, of how many, how many by the native road and in which time on
+    the host; and why not the others."""
+    report = ours.report()
+    calls = {one.operator: [one.ours, one.ours + one.torchs, one.native] for one in report.operators}
+    host_us = {one.operator: round(1e6 * one.ours_s / max(one.ours, 1), 1) for one in report.operators}
+    return {"calls (ours, all, native)": calls, "host_us": host_us, "torchs": [f"{one.calls} {one.operator}: {one.message}"[:200] for one in report.unserved]}
