@@ -85,4 +85,5 @@ def _shares() -> dict[str, Any]:
     report = ours.report()
     calls = {one.operator: [one.ours, one.ours + one.torchs, one.native] for one in report.operators}
     host_us = {one.operator: round(1e6 * one.ours_s / max(one.ours, 1), 1) for one in report.operators}
-    return {"calls (ours, all, native)": calls, "host_us": host_us, "torchs": [f"{one.calls} {one.operator}: {one.message}"[:200] for one in report.unserved]}
+    torchs = [f"{one.calls} {one.operator}: {one.message}"[:200] for one in report.unserved]
+    return {"calls (ours, all, native)": calls, "host_us": host_us, "torchs": torchs}

@@ -16,7 +16,6 @@ import subprocess
 import sys
 import time
 from pathlib import Path
-from statistics import median
 from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
@@ -83,13 +82,13 @@ def summary(rows: list[dict[str, Any]]) -> dict[str, Any]:
 
 
 def _measure_one(given: argparse.Namespace) -> int:
+    import machine
     import torch
     import transformers
     from one import measure
     from zoo import MODELS, small
 
     import kernelwright.torch as ours
-    import machine
     from kernelwright.dispatch import Dispatcher, KernelLibrary
 
     torch.manual_seed(0)
@@ -101,7 +100,8 @@ def _measure_one(given: argparse.Namespace) -> int:
     ours.use(dispatcher)
     name = torch.cuda.get_device_name() if given.device != "cpu" else machine.describe()["processor"]
     about = {
-        "date": time.strftime("%Y-%m-%d"), "device": name, "torch": torch.__version__, "threads": torch.get_num_threads(),
+        "date": time.strftime("%Y-%m-%d"), "device": name, "threads": torch.get_num_threads(),
+        "torch": torch.__version__,
         "transformers": transformers.__version__, "road": ours.report().road,
         "kernels": {one.manifest.name: len(one.kernels) for one in libraries},
         "toolchains": {one.manifest.name: dict(one.manifest.toolchains) for one in libraries},

@@ -55,7 +55,10 @@ class Model:
         return model.to(dtype).eval()
 
 
-def _language(batches: tuple[int, ...], prompts: tuple[tuple[int, int], ...], step: tuple[int, int]) -> tuple[Work, ...]:
+_Sizes = tuple[int, int]
+
+
+def _language(batches: tuple[int, ...], prompts: tuple[_Sizes, ...], step: _Sizes) -> tuple[Work, ...]:
     prefill = tuple(Work("forward", *prompt) for prompt in prompts)
     return (*prefill, *(Work("decode", batch) for batch in batches), Work("step", *step))
 
@@ -128,7 +131,9 @@ MODELS: dict[str, Model] = {
 
 
 # What processors compute: layers narrower by these, with the same operators.
-_NARROWER = {"num_attention_heads": 4, "num_key_value_heads": 4, "n_head": 4, "num_heads": 4, "head_dim": 2, "num_experts": 4}
+_NARROWER = {
+    "num_attention_heads": 4, "num_key_value_heads": 4, "n_head": 4, "num_heads": 4, "head_dim": 2, "num_experts": 4,
+}  # fmt: skip
 _WIDTHS = ("hidden_size", "intermediate_size", "n_embd", "d_model", "d_ff", "d_kv", "ffn_dim", "hidden_sizes")
 
 

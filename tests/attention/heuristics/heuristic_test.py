@@ -18,6 +18,7 @@ from kernelwright.tile_engine.registry import learnable, measurable
 pytestmark = pytest.mark.skipif("KERNELWRIGHT_TREES" not in os.environ, reason="KERNELWRIGHT_TREES is not set")
 
 ARCH = Device("cpu").archs[0]
+BEHIND = 1e6  # of heuristic.c.jinja
 MOST = 300.0  # of a problem's features in the training data that the model claims
 
 
@@ -29,11 +30,21 @@ def library() -> KernelLibrary:
 @pytest.fixture(scope="module")
 def made(tmp_path_factory: pytest.TempPathFactory) -> tuple[Model, Heuristic]:
     folder = tmp_path_factory.mktemp("model")
-    write_model(random_content(3, arch=ARCH, op="attention", most=MOST), folder / "model.json")
+    content = random_content(3, arch=ARCH, op="attention", most=MOST)
+    write_model({**content, "kernel_hull": {"spare_widths": [0.0, 0.0]}}, folder / "model.json")
     out = folder / "libpick.so"
     trees = os.environ["KERNELWRIGHT_TREES"]
     assert main(["heuristic", str(folder / "model.json"), "--output", str(out), "--trees", trees]) == 0
     return read_model(folder / "model.json"), Heuristic(out)
+
+
+def row_of(inputs: Any) -> list[float]:
+    return schema_of("attention").values({**inputs, "units": len(os.sched_getaffinity(0))})
+
+
+def kind_of(inputs: Any) -> dict[str, float]:
+    schema = schema_of("attention")
+    return dict(zip(schema.kernel_features, schema.kernel_values({**inputs, "units": 1.0}), strict=True))
 
 
 def posed(**more: Any) -> dict[str, Any]:
@@ -63,8 +74,18 @@ def test_the_compiled_model_scores_pairs_as_the_model_does(
     for kernel, pair in stage.pairs:
         inputs = learnable("attention").inputs(record, specs[kernel.identity], pair.value)
         assert inputs is not None
-        row = schema_of("attention").values({**inputs, "units": len(os.sched_getaffinity(0))})
-        assert pair.score == -model.predict(row)
+        assert pair.score == -model.predict(row_of(inputs)) + (0.0 if model.knows(kind_of(inputs)) else BEHIND)
+
+
+def test_kernels_of_another_kind_than_the_training_data_come_behind(
+    library: KernelLibrary, made: tuple[Model, Heuristic]
+) -> None:
+    """Kernels of wider heads compute narrower ones by padding: a model that saw none of that does not prefer them."""
+    problem = measurable("attention").problem(posed(seqlen_q=200, mask="none", hdim_q=128))
+    stage = Dispatcher(library, selection=made[1]).explain(problem).stages[0]
+    specs = {kernel.identity: kernel.spec for kernel in library.kernels}
+    padded = [int(specs[kernel.identity]["hdim_q"]) > 128 for kernel, _ in stage.pairs]
+    assert 0 < sum(padded) < len(padded) and padded == sorted(padded)
 
 
 def test_the_number_of_splits_is_learned(library: KernelLibrary, made: tuple[Model, Heuristic]) -> None:

@@ -38,6 +38,7 @@ def emit(model: Model, name: str, part_of_library: bool = False) -> str:
         "expressions": list(schema.c_expressions.values()),
         "prior": columns[schema.prior] if schema.prior else None,
         "hull": [(columns[one], low, high) for one, (low, high) in model.hull.items()],
+        "kernel_hull": [(schema.c_kernel_expressions[one], *bounds) for one, bounds in model.kernel_hull.items()],
         "nodes": nodes or [(0.0, 0, 0, 0)],
         "roots": roots,
         "leaves": leaves,

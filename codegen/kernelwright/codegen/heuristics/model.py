@@ -6,7 +6,7 @@ import hashlib
 import json
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -44,6 +44,7 @@ class _Content(Input):
     schema_digest: _Digest = Field(alias="schema")
     features: tuple[str, ...] = Field(strict=False)
     hull: dict[str, Annotated[tuple[float, float], Field(strict=False)]]
+    kernel_hull: dict[str, Annotated[tuple[float, float], Field(strict=False)]] = Field(default_factory=dict)
     trees: tuple[_TreeContent, ...] = Field(strict=False, min_length=1, max_length=MAX_TREES)
     provenance: dict[str, Any]
     sha256: _Digest
@@ -76,7 +77,8 @@ class Model:
 
     :ivar prior: the column of the schema's prior, which trees correct; -1 for none.
     :ivar dtypes: of A in the problems that it judges: the type of its training data first, then types of the same size.
-    :ivar hull: least and greatest value of each problem feature in its training data.
+    :ivar hull: least and greatest value of each problem feature in its training data; ``kernel_hull`` those of kernel
+        features.
     :ivar digest: sha256 of its content; also the identity of the compiled model.
     """
 
@@ -90,6 +92,7 @@ class Model:
     provenance: Mapping[str, Any]
     digest: str
     prior: int = -1
+    kernel_hull: Mapping[str, tuple[float, float]] = field(default_factory=dict)
 
     def predict(self, row: Sequence[float]) -> float:
         """The sum of the prior and all trees' leaves, in the order in which compiled models add them."""
@@ -106,6 +109,10 @@ class Model:
         """Whether the problem is within the range of the training data."""
         at = {name: index for index, name in enumerate(self.features)}
         return all(low <= row[at[name]] <= high for name, (low, high) in self.hull.items())
+
+    def knows(self, kernel_features: Mapping[str, float]) -> bool:
+        """Whether kernels of the kind were among the training data; others come behind those that were."""
+        return all(low <= kernel_features[name] <= high for name, (low, high) in self.kernel_hull.items())
 
 
 def digest_of(content: Mapping[str, Any]) -> str:
@@ -148,10 +155,13 @@ def read_model(path: str | Path) -> Model:
         )
     if unknown := sorted(set(made.hull) - set(schema.problem_features)):
         raise SpecError(f"{what}: hull has {unknown[0]!r}; allowed: {', '.join(schema.problem_features)}")
+    if unknown := sorted(set(made.kernel_hull) - set(schema.kernel_features)):
+        allowed = ", ".join(schema.kernel_features) or "nothing"
+        raise SpecError(f"{what}: kernel_hull has {unknown[0]!r}; allowed: {allowed}")
     trees = tuple(_tree(tree, len(made.features), what) for tree in made.trees)
     return Model(
         made.op, tuple(map(str, made.dtypes)), made.arch, made.schema_digest, made.features, made.hull, trees,
-        made.provenance, made.sha256, made.features.index(schema.prior) if schema.prior else -1,
+        made.provenance, made.sha256, made.features.index(schema.prior) if schema.prior else -1, made.kernel_hull,
     )  # fmt: skip
 
 

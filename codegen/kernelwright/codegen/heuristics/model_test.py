@@ -27,6 +27,7 @@ def test_what_is_written_is_read(path: Path) -> None:
     row = [1.0] * len(model.features)
     prior = row[model.prior] if model.prior >= 0 else 0.0
     assert model.predict(row) == pytest.approx(prior + sum(tree.value(row) for tree in model.trees))
+    assert model.knows({"wgmma": 0.0})  # nothing is said of kernels
     assert model.covers(row) and not model.covers([13.0, *row[1:]])
 
 
@@ -54,6 +55,16 @@ def altered(path: Path, change: dict[str, Any], honest: bool) -> None:
 def test_an_altered_model_is_refused(path: Path) -> None:
     altered(path, {"dtypes": ["bf16"]}, honest=False)
     with pytest.raises(SpecError, match="was altered: its content does not have the sha256 that it states"):
+        read_model(path)
+
+
+def test_kernels_beyond_the_training_data_are_not_known(path: Path) -> None:
+    altered(path, {"kernel_hull": {"wgmma": [1.0, 1.0]}}, honest=True)
+    model = read_model(path)
+    assert model.knows({"wgmma": 1.0}) and not model.knows({"wgmma": 0.0})
+    assert "x[FEATURES + 0] >=" in emit(model, "pick")
+    altered(path, {"kernel_hull": {"weight": [1.0, 1.0]}}, honest=True)
+    with pytest.raises(SpecError, match="kernel_hull has 'weight'; allowed: wgmma"):
         read_model(path)
 
 

@@ -65,6 +65,8 @@ class Schema:
         ``value`` is what is chosen where the problem leaves something open (slices, splits), else 0.
     :ivar features: expressions over inputs and terms by name, in the order of a model's columns.
     :ivar problem_features: those of the problem alone; a model covers a problem within the range of its training data.
+    :ivar kernel_features: further expressions, which tell kinds of kernels apart and no tree reads: kernels beyond the
+        range of a model's training data come behind those within it.
     :ivar digest: sha256 of the file's content as canonical JSON; models of another digest are refused.
     :ivar terms: expressions over inputs and earlier terms, which features share.
     :ivar prior: the feature that a model's trees correct: the logarithm of a predicted rate. Empty: trees predict all.
@@ -77,17 +79,19 @@ class Schema:
     problem_features: tuple[str, ...]
     digest: str
     terms: Mapping[str, str] = field(default_factory=dict)
+    kernel_features: Mapping[str, str] = field(default_factory=dict)
     prior: str = ""
     abi: Abi | None = None
 
     @functools.cached_property
     def _parsed(self) -> Mapping[str, tuple[str, Evaluate]]:
-        """Terms, each over those before it, and features: in C and as functions."""
+        """Terms, each over those before it, and features of both kinds: in C and as functions."""
         known, found = dict(self.inputs), {}
         for name, text in self.terms.items():
             found[name] = _read(text, known)
             known[name] = text
-        return found | {f"feature {name}": _read(text, known) for name, text in self.features.items()}
+        features = {f"feature {name}": _read(text, known) for name, text in self.features.items()}
+        return found | features | {f"kernel {name}": _read(text, known) for name, text in self.kernel_features.items()}
 
     @functools.cached_property
     def functions(self) -> Mapping[str, Evaluate]:
@@ -100,6 +104,11 @@ class Schema:
         return {name: self._parsed[f"feature {name}"][0] for name in self.features}
 
     @functools.cached_property
+    def c_kernel_expressions(self) -> Mapping[str, str]:
+        """The same of each kernel feature."""
+        return {name: self._parsed[f"kernel {name}"][0] for name in self.kernel_features}
+
+    @functools.cached_property
     def c_terms(self) -> Mapping[str, str]:
         """Each term as a C expression, in an order in which they can be computed."""
         return {name: self._parsed[name][0] for name in self.terms}
@@ -107,7 +116,7 @@ class Schema:
     @functools.cached_property
     def used_inputs(self) -> Mapping[str, str]:
         """The inputs that terms or features read."""
-        read = " ".join((*self.terms.values(), *self.features.values()))
+        read = " ".join((*self.terms.values(), *self.features.values(), *self.kernel_features.values()))
         return {name: text for name, text in self.inputs.items() if re.search(rf"\b{name}\b", read)}
 
     @functools.cached_property
@@ -117,10 +126,19 @@ class Schema:
 
     def values(self, inputs: Values) -> list[float]:
         """The features in their order."""
+        known = self._known(inputs)
+        return [evaluate(known) for evaluate in self.functions.values()]
+
+    def kernel_values(self, inputs: Values) -> list[float]:
+        """The kernel features in their order."""
+        known = self._known(inputs)
+        return [self._parsed[f"kernel {name}"][1](known) for name in self.kernel_features]
+
+    def _known(self, inputs: Values) -> Values:
         known = dict(inputs)
         for name in self.terms:
             known[name] = self._parsed[name][1](known)
-        return [evaluate(known) for evaluate in self.functions.values()]
+        return known
 
 
 @functools.cache
@@ -131,13 +149,13 @@ def schema_of(op: str) -> Schema:
     if op not in known:
         raise SpecError(f"no features are known of {op!r}; allowed: {', '.join(known)}")
     raw = json.loads(folder.joinpath(f"{op}.json").read_text("utf-8"))
-    content = {key: value for key, value in raw.items() if key not in ("about", "abi")}
+    content = {key: value for key, value in raw.items() if key not in ("about", "abi", "kernel_features")}
     # The order of features is that of a model's columns, so keys are not sorted.
     digest = hashlib.sha256(json.dumps(content, separators=(",", ":")).encode()).hexdigest()
     abi = Abi(**{**raw["abi"], "headers": tuple(raw["abi"]["headers"])})
     return Schema(
         raw["op"], raw["inputs"], raw["features"], tuple(raw["problem_features"]), digest, raw.get("terms", {}),
-        raw.get("prior", ""), abi,
+        raw.get("kernel_features", {}), raw.get("prior", ""), abi,
     )  # fmt: skip
 
 

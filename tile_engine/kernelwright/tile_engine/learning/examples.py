@@ -45,6 +45,7 @@ class Examples:
     :ivar tflops: measured rate; where choices are not told apart, of the best of a kernel's choices.
     :ivar problem: index of the problem; ``family`` is the index of its model family in ``families``.
     :ivar selected: whether the dispatcher chose the kernel when it was measured.
+    :ivar kernel_hull: least and greatest value of each of the schema's kernel features.
     :ivar slow: whether the kernel was too slow to be timed; ``tflops`` is then more than its rate.
     """
 
@@ -56,13 +57,14 @@ class Examples:
     slow: np.ndarray[Any, Any]
     kernels: tuple[str, ...]
     families: tuple[str, ...]
+    kernel_hull: Mapping[str, tuple[float, float]]
 
     def of(self, chosen: np.ndarray[Any, Any]) -> Examples:
         """Some of the rows."""
         kernels = tuple(name for name, taken in zip(self.kernels, chosen, strict=True) if taken)
         columns = (self.features, self.tflops, self.problem, self.family, self.selected, self.slow)
         features, tflops, problem, family, selected, slow = (column[chosen] for column in columns)
-        return Examples(features, tflops, problem, family, selected, slow, kernels, self.families)
+        return Examples(features, tflops, problem, family, selected, slow, kernels, self.families, self.kernel_hull)
 
 
 def read_specs(folders: Iterable[Path], arch: Arch) -> dict[str, Mapping[str, Any]]:
@@ -127,7 +129,13 @@ def examples_of(
         np.array([best[key].slow for key in inputs]),
         tuple(best[key].kernel for key in inputs),
         families,
+        _range(schema, inputs.values()),
     )
+
+
+def _range(schema: Schema, inputs: Iterable[Mapping[str, float]]) -> dict[str, tuple[float, float]]:
+    columns = zip(*(schema.kernel_values(one) for one in inputs), strict=True)
+    return {name: (min(column), max(column)) for name, column in zip(schema.kernel_features, columns, strict=True)}
 
 
 @dataclass(frozen=True)

@@ -97,7 +97,7 @@ def test_judgements_say_what_they_are_shares_of() -> None:
     rows = [(0, 10.0, 3.0), (0, 20.0, 1.0), (0, 5.0, 2.0), (1, 8.0, 1.0), (1, 4.0, 0.0)]
     problem, tflops, scores = (np.array(column) for column in zip(*rows, strict=True))
     none = np.zeros(len(rows))
-    found = judge(Examples(none, tflops, problem, none, none, none > 0, ("k",) * 5, ()), scores)
+    found = judge(Examples(none, tflops, problem, none, none, none > 0, ("k",) * 5, (), {}), scores)
     assert (found.problems, found.mean, found.median, found.p10, found.minimum) == (2, 0.75, 0.75, 0.5, 0.5)
     assert found.hits == {1: 1, 3: 2, 5: 2} and found.top == {1: 0.75, 3: 1.0, 5: 1.0}
 
@@ -105,13 +105,13 @@ def test_judgements_say_what_they_are_shares_of() -> None:
 def test_rows_weigh_by_their_share_of_the_fastest_rate() -> None:
     none = np.zeros(3)
     tflops, problem = np.array([10.0, 5.0, 8.0]), np.array([0, 0, 1])
-    assert shares(Examples(none, tflops, problem, none, none, none > 0, ("k",) * 3, ())).tolist() == [1.0, 0.5, 1.0]
+    assert shares(Examples(none, tflops, problem, none, none, none > 0, ("k",) * 3, (), {})).tolist() == [1.0, 0.5, 1.0]
 
 
 def test_what_a_prior_misses_of_all_kernels_alike_is_not_learned() -> None:
     none, problem = np.zeros(4), np.array([0, 0, 0, 1])
     slow = np.array([False, False, True, False])
-    examples = Examples(none, np.array([10.0, 10.0, 5.0, 8.0]), problem, none, none, slow, ("k",) * 4, ())
+    examples = Examples(none, np.array([10.0, 10.0, 5.0, 8.0]), problem, none, none, slow, ("k",) * 4, (), {})
     assert weights(examples, Options()).tolist() == [1.0, 1.0, LEAST_WEIGHT, 1.0]
     assert weights(examples, Options(evenness=1.0))[[0, 3]].tolist() == [1 / 3, 1.0]
     # The slow kernel's rate is an upper bound: it was predicted to be slower, so nothing is known to be wrong.

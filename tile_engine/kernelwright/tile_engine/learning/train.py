@@ -82,6 +82,7 @@ def train(
         "schema": schema.digest,
         "features": list(schema.features),
         "hull": hull,
+        "kernel_hull": {name: list(bounds) for name, bounds in examples.kernel_hull.items()},
         "trees": [flat(tree["tree_structure"]) for tree in booster.dump_model()["tree_info"]],
         "provenance": {
             "data": list(data),

@@ -1,0 +1,69 @@
+"""The tables of whole models in docs/benchmarks.md, from a result file of benchmarks/models/run.py."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+from ratios import geometric_mean
+
+Row = Mapping[str, Any]
+Ratios = dict[tuple[str, str], dict[str, float]]
+"""By model and work, of each way."""
+
+
+def ratios(rows: Iterable[Row]) -> Ratios:
+    """Torch's time ÷ ours: of eager calls within rounds; of a graph against the faster of torch's graph and eager call.
+
+    Torch's choices under capture are at times slower than those of its eager calls.
+    """
+    timed = {(row["model"], row["work"], row["way"]): row for row in rows if "ratio" in row}
+    found: Ratios = {}
+    for (model, work, way), row in timed.items():
+        eager = timed.get((model, work, "eager"))
+        if way == "eager" or eager is None:
+            ratio = row["ratio"]["median"]
+        else:
+            theirs = min(row["ms"]["torch"]["median"], eager["ms"]["torch"]["median"])
+            ratio = theirs / row["ms"]["kernelwright"]["median"]
+        found.setdefault((model, work), {})[way] = ratio
+    return found
+
+
+def table(found: Ratios, models: Sequence[str], works: Sequence[str]) -> str:
+    """A line for each model, a column for each work: eager, then captured."""
+
+    def cell(model: str, work: str) -> str:
+        ways = found.get((model, work), {})
+        return " / ".join(f"{ways[way]:.2f}" for way in ("eager", "graph") if way in ways) or "–"
+
+    lines = [f"| model | {' | '.join(works)} |", "|---" * (len(works) + 1) + "|"]
+    lines += [f"| {model} | {' | '.join(cell(model, work) for work in works)} |" for model in models]
+    return "\n".join(lines)
+
+
+def tables(rows: Sequence[Row]) -> str:
+    """Models that have works alike share a table; means and worst are below."""
+    found = ratios(rows)
+    works: dict[str, list[str]] = {}
+    for model, work in found:
+        works.setdefault(model, []).append(work)
+    groups: dict[tuple[str, ...], list[str]] = {}
+    for model, own in works.items():
+        groups.setdefault(tuple(own), []).append(model)
+    parts = [table(found, models, own) for own, models in groups.items()]
+    for way in ("eager", "graph"):
+        values = [ways[way] for ways in found.values() if way in ways]
+        if values:
+            mean, count = geometric_mean(values), len(values)
+            parts.append(f"Geometric mean of {count} {way} calls {mean:.3f}, worst {min(values):.2f}.")
+    return "\n\n".join(parts)
+
+
+if __name__ == "__main__":
+    print(tables(json.loads(Path(sys.argv[1]).read_text())["results"]))
