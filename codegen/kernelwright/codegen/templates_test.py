@@ -19,6 +19,7 @@ from kernelwright.codegen.backends.registry import backend_for
 from kernelwright.codegen.c_text import UnprintableError
 from kernelwright.codegen.heuristics.emit import emit
 from kernelwright.codegen.heuristics.model import read_model, write_model
+from kernelwright.codegen.heuristics.schema import schema_of
 from kernelwright.codegen.heuristics.testing.random_model import random_content
 from kernelwright.codegen.operation import operation
 from kernelwright.codegen.planning.compile_plan import kernel_actions, render_table
@@ -82,7 +83,8 @@ def models(folder: Path) -> list[tuple[Template, Variables]]:
     """What it renders for models."""
     with recording() as found:
         for op in ("gemm", "attention"):
-            write_model(random_content(1, op=op, trees=2), folder / "m.json")
+            known = {"kernel_hull": {name: [0.0, 0.0] for name in schema_of(op).kernel_features}}
+            write_model(random_content(1, op=op, trees=2) | known, folder / "m.json")
             emit(read_model(folder / "m.json"), "name", part_of_library=op == "gemm")
     (rendered,) = found.values()
     return rendered
