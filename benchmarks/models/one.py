@@ -64,13 +64,13 @@ def _row(described: Model, work: Work, way: str, models: tuple[Any, Any], given:
 def _errors(
     described: Model, work: Work, calls: dict[str, Call], models: tuple[Any, Any], device: str
 ) -> dict[str, float]:
-    """Relative errors against the same weights in fp32: of logits; of a step the norms of the gradients."""
+    """Relative errors against the same weights in fp32: of logits; of a step those of all gradients together."""
     wide = copy.deepcopy(models[0]).float()
-    allowed = torch.backends.cuda.matmul.allow_tf32
+    allowed = torch.backends.cuda.matmul.allow_tf32, torch.backends.cudnn.allow_tf32
     torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = False
     result = call_of(wide, described, work, device, torch.float32)()
     expected = gradients(wide) if work.kind == "step" else [result]
-    torch.backends.cuda.matmul.allow_tf32 = allowed
+    torch.backends.cuda.matmul.allow_tf32, torch.backends.cudnn.allow_tf32 = allowed
     del wide
     found = {}
     for (name, call), model in zip(calls.items(), models, strict=True):

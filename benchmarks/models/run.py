@@ -44,6 +44,7 @@ def main() -> int:
     given = parser.parse_args()
     if given.one:
         return _measure_one(given)
+    from figures import tables
     from zoo import MODELS
 
     chosen = [name for name in MODELS if not given.models or any(word in name for word in given.models)]
@@ -66,19 +67,8 @@ def main() -> int:
         rows += [] if code == 0 else [{"model": name, "state": f"ended with {code}"}]
         failed |= code != 0
         given.out.write_text(text({**about, "rounds": given.rounds, "dtype": given.dtype}, rows))
-    print(json.dumps(summary(rows)), file=sys.stderr)
+    print(tables(rows), file=sys.stderr)
     return int(failed or any(row.get("state") == "unequal" for row in rows))
-
-
-def summary(rows: list[dict[str, Any]]) -> dict[str, Any]:
-    """By way: how many works have a ratio, the geometric mean of their medians and the worst."""
-    from ratios import geometric_mean
-
-    found = {}
-    for way in sorted({row["way"] for row in rows if "ratio" in row}):
-        ratios = [row["ratio"]["median"] for row in rows if row.get("way") == way and "ratio" in row]
-        found[way] = {"works": len(ratios), "geometric_mean": round(geometric_mean(ratios), 3), "worst": min(ratios)}
-    return found
 
 
 def _measure_one(given: argparse.Namespace) -> int:

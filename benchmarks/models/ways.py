@@ -10,7 +10,6 @@ from typing import Any
 import torch
 from zoo import Model, Work, decode, inputs
 
-WAYS = ("eager", "graph", "compiled")
 Call = Callable[[], Any]
 
 
@@ -33,7 +32,7 @@ def call_of(model: Any, described: Model, work: Work, device: str, dtype: torch.
 
 
 def in_way(way: str, model: Any, described: Model, work: Work, device: str, dtype: torch.dtype) -> Call:
-    """The call in one of WAYS; RuntimeError and whatever capture and compilation raise where it cannot be had."""
+    """The call "eager", in a "graph" or "compiled". Whatever capture and compilation raise where it cannot be had."""
     if way == "compiled":
         return call_of(torch.compile(model), described, work, device, dtype)
     call = call_of(model, described, work, device, dtype)

@@ -26,7 +26,7 @@ KINDS = ("rms", "layer")
 CHECKS = Checks(uninitialised=True, races=True, waits=True)
 # Rows, columns, elements by which operands miss an aligned address, and gaps between rows: vectors and rows of threads
 # that end within a row, rows longer than what registers hold, single elements.
-SHAPES = ((3, 200, 0, 0), (5, 33, 1, 3), (1, 1, 0, 0), (2, 1500, 0, 8), (1, 4200, 0, 0), (9, 17, 0, 15))
+SHAPES = ((3, 200, 0, 0), (5, 33, 1, 3), (1, 1, 0, 0), (2, 1500, 0, 8), (2, 4200, 0, 0), (9, 17, 0, 15))
 KEPT = SHAPES[:2]
 
 
