@@ -32,9 +32,9 @@ def unequal(errors: Mapping[str, float], limit: float) -> dict[str, float]:
 
 def require_equal(errors: Mapping[str, float], limit: float, what: str) -> None:
     """Raise UnequalOutputsError unless every relative error is at most ``limit``; ``what`` is what was computed."""
-    found = unequal(errors, limit)
-    if found:
-        text = ", ".join(f"{name} is off by {error:.2g}" for name, error in found.items())
+    off = unequal(errors, limit)
+    if off:
+        text = ", ".join(f"{name} is off by {error:.2g}" for name, error in off.items())
         raise UnequalOutputsError(
             f"{what}: {text} of the float64 reference; allowed: {limit:.2g}. There is no ratio: correct the call first."
         )

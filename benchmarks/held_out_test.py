@@ -62,8 +62,8 @@ def test_a_committed_table_is_of_one_part(path: Path) -> None:
     operation = operation_of_table(path)
     words = (TUNING_WORDS, HELD_OUT_WORDS) if "tuning" in path.name else (HELD_OUT_WORDS, TUNING_WORDS)
     assert any(word in path.name for word in words[0])
-    found = layers(operation, read_rows(path)) - LEFT_OUT_SINCE.get(operation, set())
-    assert found and not found & by_key(operation, words[1])
+    table_layers = layers(operation, read_rows(path)) - LEFT_OUT_SINCE.get(operation, set())
+    assert table_layers and not table_layers & by_key(operation, words[1])
 
 
 def test_shapes_of_benchmarks_are_of_the_same_part() -> None:

@@ -15,8 +15,8 @@ def _manifest(*names: str) -> dict[str, Any]:
 def test_only_exactly_the_shipped_kernels_are_the_shipped_library(tmp_path: Path) -> None:
     (tmp_path / "gemm.json").write_text(json.dumps({"sm_90a": {"kernels": {"one": "…", "two": "…"}}}))
     (tmp_path / "convolution.json").write_text(json.dumps({"sm_90a": {"kernels": {"four": "…"}}, "gfx942": {}}))
-    found = describe(_manifest("two", "one"), tmp_path)
-    assert found == {"kind": SHIPPED, "arch": "sm_90a", "kernels": 2, "toolchains": {"cuda": "nvcc"}, "sha256": "0f"}
+    library = describe(_manifest("two", "one"), tmp_path)
+    assert library == {"kind": SHIPPED, "arch": "sm_90a", "kernels": 2, "toolchains": {"cuda": "nvcc"}, "sha256": "0f"}
     assert describe(_manifest("four"), tmp_path)["kind"] == SHIPPED
     assert describe(_manifest("one"), tmp_path)["kind"] == TEST
     assert describe(_manifest("one", "two", "four"), tmp_path)["kind"] == TEST

@@ -40,8 +40,8 @@ class Case:
 
 def cases(set_name: str, what: str, folder: Path = FOLDER) -> list[Case]:
     """The cases of "tuned" or "held-out" for a dtype of PLAIN or for "fused", each once."""
-    found = _tuned(what, folder) if set_name == TUNED else _held_out(what, folder)
-    return list(dict.fromkeys(found))
+    listed = _tuned(what, folder) if set_name == TUNED else _held_out(what, folder)
+    return list(dict.fromkeys(listed))
 
 
 def _tuned(what: str, folder: Path) -> Iterator[Case]:

@@ -11,10 +11,10 @@ _FAMILIES = json.loads((FOLDER / "held_out.json").read_text())["families"]
 @pytest.mark.parametrize("what", [*PLAIN, "fused"])
 @pytest.mark.parametrize("set_name", SETS)
 def test_every_benchmark_has_shapes_that_every_library_accepts(set_name: str, what: str) -> None:
-    found = cases(set_name, what)
-    assert len(found) == len(set(found)) >= 10
-    assert {case.set for case in found} == {set_name}
-    for case in found:
+    all_cases = cases(set_name, what)
+    assert len(all_cases) == len(set(all_cases)) >= 10
+    assert {case.set for case in all_cases} == {set_name}
+    for case in all_cases:
         assert case.n % 8 == case.k % 16 == 0, case  # TMA reads and writes rows of whole 16 bytes
         assert what != "int8" or case.m >= INT8_ROWS
 
@@ -34,12 +34,12 @@ def test_held_out_covers_dense_and_moe_families_and_odd_numbers_of_rows() -> Non
 
 
 def test_fused_cases_have_the_epilogue_of_their_layer() -> None:
-    found = {(case.family, case.origin, case.epilogue) for case in cases(HELD_OUT, "fused")}
-    assert ("OPT-13B", "fc1", "bias_relu") in found
-    assert ("OPT-13B", "fc1", "bias") not in found
-    assert {("ViT-H/14", "fc1", "bias_gelu"), ("ViT-H/14", "fc1", "bias_gelu_erf")} <= found
-    assert {epilogue for _, _, epilogue in found} == set(FUSED)
-    assert not any(family == "Gemma 2 9B" for family, _, _ in found)
+    fused_layers = {(case.family, case.origin, case.epilogue) for case in cases(HELD_OUT, "fused")}
+    assert ("OPT-13B", "fc1", "bias_relu") in fused_layers
+    assert ("OPT-13B", "fc1", "bias") not in fused_layers
+    assert {("ViT-H/14", "fc1", "bias_gelu"), ("ViT-H/14", "fc1", "bias_gelu_erf")} <= fused_layers
+    assert {epilogue for _, _, epilogue in fused_layers} == set(FUSED)
+    assert not any(family == "Gemma 2 9B" for family, _, _ in fused_layers)
 
 
 def test_a_case_says_what_it_computes() -> None:

@@ -56,7 +56,7 @@ def introduction(header: str) -> str:
 
 def items(header: str) -> list[Item]:
     """The functions, types and constants of a header in its order; a type's declaration and definition are one item."""
-    found: dict[str, Item] = {}
+    by_name: dict[str, Item] = {}
     comment = ""
     for piece in _pieces(header):
         if piece.startswith("/*"):
@@ -77,12 +77,12 @@ def items(header: str) -> list[Item]:
             name = ""  # how functions are declared
         if name:
             text = f"{comment}\n{piece}".strip()
-            known = found.get(name)
-            found[name] = Item(
+            known = by_name.get(name)
+            by_name[name] = Item(
                 name, f"{known.text}\n{text}" if known else text, function is not None
             )
         comment = ""
-    return list(found.values())
+    return list(by_name.values())
 
 
 def sections(folder: Path, headings: str = "##") -> str:

@@ -66,9 +66,11 @@ def load_public_names() -> None:
     for package in PACKAGES:
         with mock(["torch"]):
             module = import_module(f"kernelwright.{package}")
-        found = {name: getattr(module, name) for name in module.__all__}
-        vars(module).update(found)
-        module.__all__ = sorted(found, key=lambda name: (is_exception(found[name]), name))
+        members = {name: getattr(module, name) for name in module.__all__}
+        vars(module).update(members)
+        module.__all__ = sorted(
+            members, key=lambda name: (is_exception(members[name]), name)
+        )
 
 
 def is_exception(value):

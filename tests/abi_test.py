@@ -41,7 +41,7 @@ def modules() -> Iterator[ModuleType]:
 @cache
 def copies() -> dict[str, tuple[str, type[ctypes.Structure]]]:
     """What a struct is called in C, and the copy, by the copy's name. Docstrings begin with the name in C."""
-    found = {}
+    structs = {}
     for module in modules():
         for name, value in vars(module).items():
             own = isinstance(value, type) and value.__module__ == module.__name__
@@ -49,8 +49,8 @@ def copies() -> dict[str, tuple[str, type[ctypes.Structure]]]:
                 said = re.match(r"``(\w+)``", value.__doc__ or "")
                 assert said, f"{module.__name__}.{name} does not say what it is in C"
                 if said[1].startswith("kw_"):  # others are CPython's and DLPack's
-                    found[f"{module.__name__}.{name}"] = said[1], value
-    return found
+                    structs[f"{module.__name__}.{name}"] = said[1], value
+    return structs
 
 
 def layout(struct: type[ctypes.Structure]) -> list[tuple[str, int, int]]:
@@ -78,12 +78,12 @@ def in_c(folder: Path, asked: dict[str, tuple[str, type[ctypes.Structure]]]) -> 
     source = folder / "probe.c"
     source.write_text("\n".join(lines) + "\n")
     probe = ctypes.CDLL(str(mocks.compile_shared([*mocks.compilers()[0], str(source)], folder / "probe.so")))
-    found = {}
+    layouts = {}
     for number, (label, (_, struct)) in enumerate(asked.items()):
         names = [*(name for name, *_ in struct._fields_), ""]
         numbers = (ctypes.c_uint64 * (2 * len(names))).in_dll(probe, f"layout_{number}")
-        found[label] = list(zip(names, numbers[::2], numbers[1::2], strict=True))
-    return found
+        layouts[label] = list(zip(names, numbers[::2], numbers[1::2], strict=True))
+    return layouts
 
 
 class Wrong(ctypes.Structure):
@@ -107,8 +107,8 @@ def test_copies_are_those_of_the_headers(name: str, stated: dict[str, list[tuple
 
 
 def test_copies_were_found() -> None:
-    found = {c_name for c_name, _ in copies().values()}
-    assert {"kw_problem", "kw_kernel", "kw_library", "kw_heuristic"} <= found
+    c_names = {c_name for c_name, _ in copies().values()}
+    assert {"kw_problem", "kw_kernel", "kw_library", "kw_heuristic"} <= c_names
 
 
 def test_the_probe_tells_differences(stated: dict[str, list[tuple[str, int, int]]]) -> None:

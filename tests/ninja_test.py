@@ -77,8 +77,8 @@ def test_ninja_builds_the_same_bytes_and_only_what_changed(trees: Path, tmp_path
     assert f"Compile {ARCH}/g_table.c" not in changed
     build(trees, of_ours, [SPEC, {**SPEC, "layout": "rcr"}])
     assert_same_files(of_ninja, of_ours)
-    check_folders([of_ninja, of_ours], found := Found())  # what doctor --verify does
-    assert (found.kernels, found.unknown, found.problems) == (2, 0, [])
+    check_folders([of_ninja, of_ours], verified := Found())  # what doctor --verify does
+    assert (verified.kernels, verified.unknown, verified.problems) == (2, 0, [])
 
     stamp = of_ninja / "__trees/zig.digest"
     stamp.write_text("of another toolchain\n")

@@ -20,8 +20,8 @@ _ENUMERATOR = re.compile(r"\bKW_OP_(\w+) = (\d+)")
 
 def numbers() -> dict[str, dict[str, int]]:
     """The numbers that headers assign, by header and word."""
-    found = {path.stem: dict(_ENUMERATOR.findall(path.read_text())) for path in HEADERS.glob("*.h")}
-    return {name: {word: int(number) for word, number in words.items()} for name, words in found.items() if words}
+    by_header = {path.stem: dict(_ENUMERATOR.findall(path.read_text())) for path in HEADERS.glob("*.h")}
+    return {name: {word: int(number) for word, number in words.items()} for name, words in by_header.items() if words}
 
 
 def test_no_two_operations_have_a_number() -> None:

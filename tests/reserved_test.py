@@ -41,16 +41,16 @@ IN_FILES = {"kw_dispatcher_add_library"}  # the same check, of a table in a file
 
 def text() -> str:
     """All public headers without comments."""
-    found = "\n".join(path.read_text() for pattern in PUBLIC for path in sorted(INCLUDE.glob(pattern)))
-    return re.sub(r"/\*.*?\*/", "", found, flags=re.DOTALL)
+    headers = "\n".join(path.read_text() for pattern in PUBLIC for path in sorted(INCLUDE.glob(pattern)))
+    return re.sub(r"/\*.*?\*/", "", headers, flags=re.DOTALL)
 
 
 @cache
 def reserved() -> dict[str, list[str]]:
     """Struct → its members whose names begin with "reserved"."""
     bodies = re.findall(r"struct (\w+) \{(.*?)\n\}", text(), flags=re.DOTALL)
-    found = {name: re.findall(r"\b(reserved\w*)\s*[;,\[]", body) for name, body in bodies}
-    return {name: members for name, members in found.items() if members}
+    by_struct = {name: re.findall(r"\b(reserved\w*)\s*[;,\[]", body) for name, body in bodies}
+    return {name: members for name, members in by_struct.items() if members}
 
 
 @cache
@@ -62,10 +62,10 @@ def functions() -> dict[str, str]:
 def taking(struct: str) -> set[str]:
     """The functions that read a struct, directly or behind the head that it begins with."""
     shown = {"kw_problem"} if struct in PROBLEMS else {"kw_library"} if struct in BROUGHT_BY_LIBRARIES else {struct}
-    found = {name for name, given in functions().items() for one in shown if re.search(rf"const {one}\*", given)}
+    readers = {name for name, given in functions().items() for one in shown if re.search(rf"const {one}\*", given)}
     if struct in ARGS:
-        found = {name for name, given in functions().items() if "const void* args" in given}
-    return found
+        readers = {name for name, given in functions().items() if "const void* args" in given}
+    return readers
 
 
 @dataclass
@@ -221,8 +221,8 @@ def sample(api: Api, struct: str) -> ctypes.Structure:
     if struct == "kw_arch":
         return native.ArchStruct.from_buffer_copy(api.library.descriptor.contents.arch.contents)
     if struct == "kw_gemm_extension":
-        found = next(kernel.contents.extension for kernel in kernels if kernel.contents.extension)
-        return GemmExtension.from_buffer_copy(GemmExtension.from_address(found))
+        address = next(kernel.contents.extension for kernel in kernels if kernel.contents.extension)
+        return GemmExtension.from_buffer_copy(GemmExtension.from_address(address))
     kind: type[ctypes.Structure] = {
         "kw_dispatcher_options": native.DispatcherOptions,
         "kw_library_options": native.LibraryOptions,
@@ -292,10 +292,10 @@ def test_functions_clear_those_that_they_fill(api: Api, struct: str) -> None:
 @pytest.fixture(scope="module")
 def client(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Client]:
     """The familiar functions on mock kernels."""
-    found = Client(mocks.compat_library("libdispatcher_fmha_lib.so", "attention", tmp_path_factory.mktemp("fmha")))
-    assert found.initialize_from(str(mocks.attention_library()).encode(), None) == 0, found.last_error()
-    yield found
-    found.cleanup()
+    mocked = Client(mocks.compat_library("libdispatcher_fmha_lib.so", "attention", tmp_path_factory.mktemp("fmha")))
+    assert mocked.initialize_from(str(mocks.attention_library()).encode(), None) == 0, mocked.last_error()
+    yield mocked
+    mocked.cleanup()
 
 
 def fmha(**changes: Any) -> FmhaArgs:

@@ -51,11 +51,11 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 def families(items: Sequence[pytest.Item]) -> list[list[pytest.Item]]:
     """The marked items by function, in the order in which they were collected."""
-    found: dict[str, list[pytest.Item]] = defaultdict(list)
+    by_function: dict[str, list[pytest.Item]] = defaultdict(list)
     for item in items:
         if item.get_closest_marker("thorough"):
-            found[item.nodeid.partition("[")[0]].append(item)
-    return list(found.values())
+            by_function[item.nodeid.partition("[")[0]].append(item)
+    return list(by_function.values())
 
 
 def thorough_cases(family: Sequence[pytest.Item]) -> list[pytest.Item]:

@@ -67,8 +67,8 @@ def test_folders_with_a_conftest_each_share_a_run(tmp_path: Path, tier: str) -> 
     (tmp_path / "below").mkdir()
     (tmp_path / "below/conftest.py").write_text(CONFTEST)
     (tmp_path / "below/y_test.py").write_text(MODULE)
-    found = names(collected(tmp_path, MODULE, tier, "below/y_test.py"))
-    assert found == sorted(2 * list(DEFAULT if tier == "default" else WHOLE - DEFAULT))
+    selected = names(collected(tmp_path, MODULE, tier, "below/y_test.py"))
+    assert selected == sorted(2 * list(DEFAULT if tier == "default" else WHOLE - DEFAULT))
 
 
 def test_what_a_name_selects_is_a_part_of_the_tier(tmp_path: Path) -> None:

@@ -143,10 +143,10 @@ class Fit:
 
 def parts(judged: Sequence[Judged]) -> dict[str, Any]:
     """Summaries by family, device and table."""
-    found: dict[str, list[Judged]] = {}
+    groups: dict[str, list[Judged]] = {}
     for one in judged:
-        found.setdefault(f"{one.row.family}, {one.row.units} CUs, {one.row.source}", []).append(one)
-    return {name: summary(part) for name, part in sorted(found.items())}
+        groups.setdefault(f"{one.row.family}, {one.row.units} CUs, {one.row.source}", []).append(one)
+    return {name: summary(part) for name, part in sorted(groups.items())}
 
 
 def thinned(rows: Sequence[Row], most: int) -> list[Row]:

@@ -56,11 +56,11 @@ def ck_tile_tiles() -> list[Tile]:
 
 def candidates(rows: Sequence[Row]) -> dict[str, list[Tile]]:
     """The tiles of each family on all devices, in ascending order."""
-    found: dict[str, set[Tile]] = defaultdict(set)
+    by_family: dict[str, set[Tile]] = defaultdict(set)
     for row in rows:
-        found[row.family].add(row.tile)
-    found |= {"ck_tile_fp8": set(ck_tile_tiles())} if "ck_tile_fp8" in found else {}
-    return {family: sorted(tiles) for family, tiles in found.items()}
+        by_family[row.family].add(row.tile)
+    by_family |= {"ck_tile_fp8": set(ck_tile_tiles())} if "ck_tile_fp8" in by_family else {}
+    return {family: sorted(tiles) for family, tiles in by_family.items()}
 
 
 def tried(row: Row, tiles: Sequence[Tile]) -> list[Tile]:
@@ -120,12 +120,12 @@ def judge(
         share = SCALED_SHARE[row.arch]
         return lambda tile: by(*inputs(row, tile, archs[row.arch], share))
 
-    found = []
+    judgements = []
     for row in rows:
         us = microseconds(row)
         own, others = us(fastest(row)), [us(tile) for tile in tried(row, tiles[row.family]) if tile != fastest(row)]
-        found.append(Judged(row, own, 1 + sum(other <= own for other in others)))
-    return found
+        judgements.append(Judged(row, own, 1 + sum(other <= own for other in others)))
+    return judgements
 
 
 def summary(judged: Sequence[Judged]) -> dict[str, Any]:

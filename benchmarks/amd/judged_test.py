@@ -37,10 +37,10 @@ def judged(path: Path, family: str, units: int) -> list[Judged]:
 def test_held_out_problems_are_predicted_as_the_page_says(
     path: Path, family: str, units: int, held_out: bool, rows: int, mean: float, first: float, first_three: float
 ) -> None:
-    found = summary([one for one in judged(path, family, units) if not held_out or fold(one.row) == HELD_OUT_FOLD])
-    assert found["rows"] == rows
-    assert found["mean error"] <= mean, found
-    assert found["first"] >= first and found["first three"] >= first_three, found
+    stats = summary([one for one in judged(path, family, units) if not held_out or fold(one.row) == HELD_OUT_FOLD])
+    assert stats["rows"] == rows
+    assert stats["mean error"] <= mean, stats
+    assert stats["first"] >= first and stats["first three"] >= first_three, stats
 
 
 @pytest.mark.parametrize(
@@ -49,8 +49,8 @@ def test_held_out_problems_are_predicted_as_the_page_says(
 def test_bounds_rank_hardly_any_fastest_kernel_first(path: Path, family: str, units: int, most: float) -> None:
     """So no set of architectures that have nothing but bounds is chosen by them."""
     rows = [row for row in read(path) if row.family == family]
-    found = summary(judge([row for row in rows if row.units == units], candidates(rows), bound))
-    assert found["first"] <= most and found["predicted over published"] < 0.5, found
+    stats = summary(judge([row for row in rows if row.units == units], candidates(rows), bound))
+    assert stats["first"] <= most and stats["predicted over published"] < 0.5, stats
 
 
 def test_choices_among_convolution_kernels_are_as_the_page_says() -> None:
@@ -72,8 +72,8 @@ def test_a_rank_counts_candidates_that_are_predicted_alike(monkeypatch: pytest.M
         return Alike
 
     monkeypatch.setattr("amd.judged.estimate", count)
-    (found,) = judge([row], candidates([row]))
-    assert found.rank == len(taken) > 1 and found.error == pytest.approx(1)
+    (judgement,) = judge([row], candidates([row]))
+    assert judgement.rank == len(taken) > 1 and judgement.error == pytest.approx(1)
 
 
 def test_folds_are_of_n_and_k_alone() -> None:
@@ -85,8 +85,8 @@ def test_folds_are_of_n_and_k_alone() -> None:
 
 def test_a_summary_is_of_errors_and_ranks() -> None:
     row = read(CK_TILE)[0]
-    found = summary([Judged(row, row.us * factor, rank) for factor, rank in ((1.1, 1), (0.7, 3), (1.0, 4), (1.0, 1))])
-    assert found == {
+    stats = summary([Judged(row, row.us * factor, rank) for factor, rank in ((1.1, 1), (0.7, 3), (1.0, 4), (1.0, 1))])
+    assert stats == {
         "rows": 4, "mean error": 0.1, "median error": 0.05, "P90 error": 0.3, "within 25 %": 0.75,
         "predicted over published": 1.0, "first": 0.5, "first three": 0.75,
     }  # fmt: skip

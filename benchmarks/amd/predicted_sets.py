@@ -99,14 +99,14 @@ def problems(part: str, group: Group) -> list[GemmProblem]:
     (n, m) and (m, k).
     """
     types = {"dtype": group.dtype, "dtype_c": group.dtype_c, "layout": group.layout, "split_k": 0}
-    found: dict[GemmProblem, None] = {}
+    unique: dict[GemmProblem, None] = {}
     for one in layer_problems(part):
         if group.layout == "rcr":
-            found[GemmProblem(one.m, one.n, one.k, **types, **epilogue_fields(one.epilogue))] = None
+            unique[GemmProblem(one.m, one.n, one.k, **types, **epilogue_fields(one.epilogue))] = None
         elif one.m >= _TRAINING_ROWS:
             m, n, k = (one.m, one.k, one.n) if group.layout == "rrr" else (one.n, one.k, one.m)
-            found[GemmProblem(m, n, k, **types)] = None
-    return list(found)
+            unique[GemmProblem(m, n, k, **types)] = None
+    return list(unique)
 
 
 def candidates(arch: Arch, group: Group) -> list[Kernel]:
@@ -119,7 +119,7 @@ def candidates(arch: Arch, group: Group) -> list[Kernel]:
         "op": "gemm", "dtype": group.dtype, "layout": group.layout, "pipeline": "compv3", "epilogue": "cshuffle",
         "scheduler": "intrawave", **({"dtype_c": group.dtype_c} if group.dtype_c else {}), **every,
     }  # fmt: skip
-    found: list[Kernel] = []
+    kernels: list[Kernel] = []
     counted = beside_the_matrix_core(arch, group)
     depths = [row // ELEMENT_BYTES[DType(group.dtype)] for row in ROW_BYTES]
     waves = [wave for wave in gemm_section(arch).waves if wave[0] * wave[1] <= 4]  # of the tables
@@ -130,8 +130,8 @@ def candidates(arch: Arch, group: Group) -> list[Kernel]:
                 for one in _forms(tile, wave, gemm_section(arch).instruction_tiles[group.dtype])
             ]
             legal = [kernel for kernel in made if not validate(kernel, arch)]
-            found += sorted(legal, key=lambda kernel: _preference(gemm_spec(kernel), counted))[:1]
-    return found
+            kernels += sorted(legal, key=lambda kernel: _preference(gemm_spec(kernel), counted))[:1]
+    return kernels
 
 
 def _forms(tile: tuple[int, int, int], wave: Sequence[int], instructions: Sequence[Sequence[int]]) -> Iterator[Any]:
@@ -146,7 +146,7 @@ def beside_the_matrix_core(arch: Arch, group: Group) -> dict[Form, float]:
 
     By K of the tile and matrix instruction, which decide how lanes meet in banks. The formula knows of none of it.
     """
-    found: dict[Form, float] = {}
+    rates: dict[Form, float] = {}
     for row in json.loads(COUNTS.read_text())["results"]:
         words = row["name"].split("_")
         alike = words[1] in (group.dtype, group.also) and words[2:4] == [group.layout, "compv3"]
@@ -154,8 +154,8 @@ def beside_the_matrix_core(arch: Arch, group: Group) -> dict[Form, float]:
             _, _, depth, *_ = (int(extent) for extent in words[10].split("x"))
             form = Form(depth, *(int(extent) for extent in words[12].split("x")))
             rate = max(row["lds_clocks"], row["vector_clocks"]) / row["matrix_clocks"]
-            found[form] = min(found.get(form, math.inf), rate)
-    return found
+            rates[form] = min(rates.get(form, math.inf), rate)
+    return rates
 
 
 def _form(spec: GemmSpec) -> Form:
@@ -261,6 +261,6 @@ def summary(us: Best) -> dict[str, Any]:
     """
     if unserved := int(np.isinf(us.chosen).sum()):
         return {"problems": len(us.every), "unserved": unserved}
-    found = np.sort(us.every / us.chosen)
-    mean, tenth = math.exp(np.log(found).mean()), float(found[math.ceil(0.1 * len(found)) - 1])
-    return {"problems": len(found), "mean": round(mean, 4), "P10": round(tenth, 4), "least": round(float(found[0]), 4)}
+    speed = np.sort(us.every / us.chosen)
+    mean, tenth = math.exp(np.log(speed).mean()), float(speed[math.ceil(0.1 * len(speed)) - 1])
+    return {"problems": len(speed), "mean": round(mean, 4), "P10": round(tenth, 4), "least": round(float(speed[0]), 4)}

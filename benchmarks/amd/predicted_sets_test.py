@@ -39,8 +39,8 @@ SAMPLED = 23  # each so many problems are predicted again
 
 @functools.cache
 def results(arch: str) -> dict[str, Any]:
-    found: dict[str, Any] = json.loads((ROOT / f"benchmarks/results/amd_release_{arch}.json").read_text())
-    return found
+    document: dict[str, Any] = json.loads((ROOT / f"benchmarks/results/amd_release_{arch}.json").read_text())
+    return document
 
 
 def release(arch: str) -> list[Kernel]:

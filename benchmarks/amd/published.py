@@ -78,8 +78,8 @@ class Row:
 @lru_cache
 def peak(arch: str, size: int, units: int) -> float:
     """Operations per microsecond that the architecture file states for so many units."""
-    found = load(arch)
-    return found.flops_per_clock_per_cu["bf16" if size == 2 else "fp8"] * units * found.clock_ghz * 1e3
+    loaded_arch = load(arch)
+    return loaded_arch.flops_per_clock_per_cu["bf16" if size == 2 else "fp8"] * units * loaded_arch.clock_ghz * 1e3
 
 
 def ck_waves(threads: int, tile_m: int, pairs: list[tuple[int, int]]) -> tuple[int, int]:
@@ -98,18 +98,18 @@ def aiter_row(raw: Mapping[str, str], source: str) -> Row | None:
     """A row of a tuned table of aiter; None for a kernel that is no CK kernel, and for one without a time."""
     us, units = float(raw["us"]), int(raw["cu_num"])
     arch = raw.get("gfx") or DEVICES.get(units, "")
-    found = _CK.match(raw["kernelName"])
+    ck_match = _CK.match(raw["kernelName"])
     tiled = _CK_TILE.search(raw["kernelName"]) if "cktile" in raw["kernelName"] else None
-    if us <= 0 or arch not in DEVICES.values() or not (found or tiled):
+    if us <= 0 or arch not in DEVICES.values() or not (ck_match or tiled):
         return None
     if tiled:
         family = raw["kernelName"][: raw["kernelName"].index("_cktile")] + "_cktile"
         tile_m, tile_n, tile_k, wave_m, wave_n, _ = (int(one) for one in tiled.groups())
     else:
-        assert found
-        family = found[1]
-        threads, tile_m, tile_n, tile_k = (int(found[index]) for index in range(2, 6))
-        pairs = [(int(a), int(b)) for a, b in re.findall(r"_(\d+)x(\d+)", found[6])]
+        assert ck_match
+        family = ck_match[1]
+        threads, tile_m, tile_n, tile_k = (int(ck_match[index]) for index in range(2, 6))
+        pairs = [(int(a), int(b)) for a, b in re.findall(r"_(\d+)x(\d+)", ck_match[6])]
         loads_first = "blockscale" in family or "shuffle" in family  # their names state the width of loads before
         pairs = pairs[1:] if loads_first else pairs
         wave_m, wave_n = ck_waves(threads, tile_m, pairs)
@@ -127,12 +127,12 @@ def aiter_row(raw: Mapping[str, str], source: str) -> Row | None:
 
 def oracle_row(raw: Mapping[str, str], source: str) -> Row | None:
     """A row of the CK Tile dispatcher's table of fastest kernels, which were run on an MI355X."""
-    found = _CK_TILE.search(raw["oracle_best_kernel"])
+    match = _CK_TILE.search(raw["oracle_best_kernel"])
     tflops = float(raw["oracle_best_tflops"])
-    if not found or tflops <= 0:
+    if not match or tflops <= 0:
         return None
     m, n, k = (int(raw[name]) for name in "mnk")
-    tile_m, tile_n, tile_k, wave_m, wave_n, _ = (int(one) for one in found.groups())
+    tile_m, tile_n, tile_k, wave_m, wave_n, _ = (int(one) for one in match.groups())
     us = round(2e-6 * m * n * k / tflops, 4)
     return Row(
         source, "gfx950", 256, "ck_tile_fp8", 1, 1, m, n, k, 1, tile_m, tile_n, tile_k, wave_m, wave_n, us,
@@ -213,15 +213,15 @@ def import_tables(
     paths: Iterable[Path], label: str = "", specs: Mapping[str, Mapping[str, Any]] | None = None
 ) -> tuple[list[Row], int]:
     """All rows, without repetitions, and the number of those that were left out; ``specs``: of tile-engine tables."""
-    found: dict[Row, None] = {}
+    unique: dict[Row, None] = {}
     left_out = 0
     for path in paths:
         for name, text in texts(path):
             source = f"{label}{name}"
             for row in table_rows(text, source) if specs is None else engine_rows(text, source, specs):
                 left_out += row is None
-                found |= {row: None} if row else {}
-    return list(found), left_out
+                unique |= {row: None} if row else {}
+    return list(unique), left_out
 
 
 def write(rows: Iterable[Row], path: Path) -> None:

@@ -108,9 +108,9 @@ def test_tables_of_the_tile_engine_name_kernels_by_identity() -> None:
         "off,0,16,32,64,2,0.1,,wrong,aa,gfx942,hip:0\n"
         "none,1,16,32,64,1,,,refused,aa,gfx942,hip:0\n"
     )
-    found, none = engine_rows(ENGINE + lines, "t.csv", {"aa": spec, "bb": spec})
+    row, none = engine_rows(ENGINE + lines, "t.csv", {"aa": spec, "bb": spec})
     assert none is None
-    assert found == Row("t.csv", "gfx942", 304, "kernelwright_bf16_rcr", 2, 2, 16, 32, 64, 4, 128, 64, 32, 2, 1, 250.0)
+    assert row == Row("t.csv", "gfx942", 304, "kernelwright_bf16_rcr", 2, 2, 16, 32, 64, 4, 128, 64, 32, 2, 1, 250.0)
     counted = ENGINE.replace("device\n", "device,units\n") + lines.replace("hip:0\n", "hip:0,80\n")
     (fewer, _) = engine_rows(counted, "t.csv", {"aa": spec, "bb": spec})
     assert fewer is not None and fewer.units == 80

@@ -63,12 +63,12 @@ def chosen(arch: Arch, group: Group, reach: float, gain: float) -> tuple[dict[st
     tuning, held_out = (Predicted(arch, every, problems(part, group)) for part in (TUNING, HELD_OUT))
     counted = beside_the_matrix_core(arch, group)
     timed = tuning.timed(lambda kernel: kernel.identity in given or eligible(gemm_spec(kernel), counted))
-    found = choose_release(timed, seconds(every, arch), reach, None, given)
-    count = worth(found.steps, found.start, gain)
+    release = choose_release(timed, seconds(every, arch), reach, None, given)
+    count = worth(release.steps, release.start, gain)
     sets = {
         "coverage": given,
-        "release": given | {step.identity for step in found.steps[:count]},
-        f"as many as reach {reach}": given | {step.identity for step in found.steps},
+        "release": given | {step.identity for step in release.steps[:count]},
+        f"as many as reach {reach}": given | {step.identity for step in release.steps},
     }
     steps = [
         {
@@ -77,7 +77,7 @@ def chosen(arch: Arch, group: Group, reach: float, gain: float) -> tuple[dict[st
             "seconds": round(step.cost, 1),
             "release": place < count,
         }
-        for place, step in enumerate(found.steps)
+        for place, step in enumerate(release.steps)
     ]
     shares = {
         part: {name: summary(best(predicted, identities)) for name, identities in sets.items()}
@@ -86,7 +86,7 @@ def chosen(arch: Arch, group: Group, reach: float, gain: float) -> tuple[dict[st
     us = best(held_out, sets["release"])
     each = {"us, held out": {name: [float(f"{one:.5g}") for one in of] for name, of in us._asdict().items()}}
     kernels = {kernel.identity: kernel for kernel in every}
-    specs = [kernels[step.identity].spec.model_dump(mode="json") for step in found.steps[:count]]
+    specs = [kernels[step.identity].spec.model_dump(mode="json") for step in release.steps[:count]]
     entries = [entry(spec, group.dtype, dtype) for dtype in filter(None, (group.dtype, group.also)) for spec in specs]
     return {**group._asdict(), "candidates": len(every) - len(cover), **shares, "steps": steps, **each}, entries
 

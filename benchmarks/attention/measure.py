@@ -55,7 +55,7 @@ MOST_BLOCKS = 2200
 WINDOWS = {"none": ("none", (-1, -1)), "causal": ("bottom_right", (-1, 0)), "window": ("bottom_right", (700, 0))}
 
 
-def decode(found: list[AttentionKernel], shape: tuple[int, ...], rounds: int) -> dict[int, float]:
+def decode(candidates: list[AttentionKernel], shape: tuple[int, ...], rounds: int) -> dict[int, float]:
     """Milliseconds of both stages by the number of splits."""
     batch, hq, hk, length, hdim = shape
     case = Case((1,) * batch, (length,) * batch, (hq, hk), group=True, lse=False)
@@ -74,12 +74,12 @@ def decode(found: list[AttentionKernel], shape: tuple[int, ...], rounds: int) ->
     def call(splits: int, asked: Any, args: Any) -> Callable[[], object]:
         asked.num_splits, asked.leaves_splits = splits, int(splits > 1)
         stages = [
-            launcher(next(one for one in found if one.traits.family == 2 and not one.supports(asked)), asked, args)
+            launcher(next(one for one in candidates if one.traits.family == 2 and not one.supports(asked)), asked, args)
         ]
         if splits > 1:
             after = type(asked).from_buffer_copy(asked)
             after.op, after.leaves_splits, after.page_table, after.kv_lengths = COMBINE, 0, 0, 0
-            combine = next(one for one in found if one.descriptor.op == COMBINE and not one.supports(after))
+            combine = next(one for one in candidates if one.descriptor.op == COMBINE and not one.supports(after))
             stages.append(launcher(combine, after, args))
         return lambda: [stage() for stage in stages]
 
@@ -92,7 +92,7 @@ def decode(found: list[AttentionKernel], shape: tuple[int, ...], rounds: int) ->
 
 
 def forward(
-    found: list[AttentionKernel], shape: tuple[int, ...], window: str, pages: int, rounds: int
+    candidates: list[AttentionKernel], shape: tuple[int, ...], window: str, pages: int, rounds: int
 ) -> dict[str, float]:
     """Milliseconds of every kernel that serves it, interleaved."""
     batch, hq, hk, queries, keys, hdim = shape
@@ -103,7 +103,7 @@ def forward(
     cache = paged(case, x, LIST, pages, False) if pages else None
     if cache:
         cache.pose(asked, args)
-    serving = {one.name: launcher(one, asked, args) for one in found if not one.supports(asked)}
+    serving = {one.name: launcher(one, asked, args) for one in candidates if not one.supports(asked)}
     return {name: statistics.median(ms) for name, ms in interleaved(serving, rounds, idle_s=0.01).items()}
 
 
@@ -115,15 +115,15 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--seconds", type=float, default=1e9, help="begin no further measurement after so many")
     options = parser.parse_args()
-    found = list(kernels(options.library))
+    candidates = list(kernels(options.library))
     start = time.monotonic()
     result: dict[str, Any] = {"environment": environment(options.library.parent), "decode": [], "forward": []}
     for shape in DECODE:
         if time.monotonic() - start < options.seconds:
-            result["decode"].append({"shape": shape, "ms": decode(found, shape, options.rounds)})
+            result["decode"].append({"shape": shape, "ms": decode(candidates, shape, options.rounds)})
     for shape, window, page in itertools.product(FORWARD, WINDOWS, (0, 16)):
         if time.monotonic() - start < options.seconds and (not page or shape[-1] == 128):
-            times = forward(found, shape, window, page, options.rounds)
+            times = forward(candidates, shape, window, page, options.rounds)
             result["forward"].append({"shape": shape, "window": window, "page": page, "ms": times})
     options.out.write_text(json.dumps(result) + "\n")
     print(f"{len(result['decode'])} and {len(result['forward'])} lines in {time.monotonic() - start:.0f} s")

@@ -88,8 +88,8 @@ def main() -> None:
     }
     machine = describe(**versions)
     with tempfile.TemporaryDirectory() as cache:
-        found = [measured(case, read_tree_roots(options.trees), Path(cache)) for case in cases]
-    text = json.dumps({"machine": machine, "cases": found}, indent=1) + "\n"
+        measurements = [measured(case, read_tree_roots(options.trees), Path(cache)) for case in cases]
+    text = json.dumps({"machine": machine, "cases": measurements}, indent=1) + "\n"
     if options.out:
         options.out.write_text(text)
     print(text, end="")

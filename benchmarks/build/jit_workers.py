@@ -71,8 +71,8 @@ def main() -> None:
     options = parser.parse_args()
     machine = describe()
     with tempfile.TemporaryDirectory() as cache:
-        found = [measured(arch, options.workers, options.rounds, Path(cache)) for arch in options.arch or list(CASES)]
-    result = text({"machine": machine, "workers": options.workers}, found, "cases")
+        cases = [measured(arch, options.workers, options.rounds, Path(cache)) for arch in options.arch or list(CASES)]
+    result = text({"machine": machine, "workers": options.workers}, cases, "cases")
     if options.out:
         options.out.write_text(result)
     print(result, end="")

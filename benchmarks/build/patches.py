@@ -44,11 +44,11 @@ print(time.process_time() - start)
 
 def hashes(python: str, requests: int) -> dict[str, Any]:
     """CPU seconds to tell so many file requests apart, with Pants' own hash and with the patch's."""
-    found: dict[str, Any] = {"requests": requests}
+    figures: dict[str, Any] = {"requests": requests}
     for name in ("own", "patched"):
         done = subprocess.run([python, "-c", _HASHES, str(requests), name], capture_output=True, text=True, check=True)
-        found[f"{name}_cpu_s"] = round(float(done.stdout), 3)
-    return found
+        figures[f"{name}_cpu_s"] = round(float(done.stdout), 3)
+    return figures
 
 
 def share_store(site: Site, store: Path) -> None:
@@ -81,7 +81,7 @@ def measure(kernels: int, repeats: int, store: Path | None) -> dict[str, Any]:
             for site in sites.values():
                 site.build.close()
     return {
-        name: {**{call: spread(found) for call, found in of.items()}, "daemon_mb": memory[name]}
+        name: {**{call: spread(samples) for call, samples in of.items()}, "daemon_mb": memory[name]}
         for name, of in runs.items()
     }
 

@@ -130,16 +130,16 @@ def compare(first: Mapping[str, bytes], second: Mapping[str, bytes]) -> dict[str
     """Per architecture and kind: ``equal``, ``total``, and ``different`` (path → first differing offset)."""
     if first.keys() != second.keys():
         raise SystemExit(f"the builds have different files: {sorted(first.keys() ^ second.keys())}")
-    found: dict[str, dict[str, Any]] = {}
+    by_arch: dict[str, dict[str, Any]] = {}
     for path in sorted(first):
-        kinds = found.setdefault(path.partition("/")[0], {})
+        kinds = by_arch.setdefault(path.partition("/")[0], {})
         entry = kinds.setdefault(_kind(path), {"equal": 0, "total": 0, "different": {}})
         entry["total"] += 1
         if first[path] == second[path]:
             entry["equal"] += 1
         else:
             entry["different"][path] = first_difference(first[path], second[path])
-    return found
+    return by_arch
 
 
 def first_difference(first: bytes, second: bytes) -> int:

@@ -117,7 +117,7 @@ def measure(sites: list[Site], package: str, repeats: int) -> list[dict[str, Any
         for site, runs in zip(sites, changed, strict=True):
             site.change(number)
             runs.append(site.pants("package", package))
-    found = []
+    rows = []
     for n, site in enumerate(sites):
         figures = {
             "kernels": site.kernels,
@@ -130,8 +130,8 @@ def measure(sites: list[Site], package: str, repeats: int) -> list[dict[str, Any
             "daemon_mb": memory[n],
             "daemon_mb_after_changes": site.build.workspace.daemon_memory_mb(),
         }
-        found.append(figures)
-    return found
+        rows.append(figures)
+    return rows
 
 
 def main() -> None:
@@ -151,11 +151,11 @@ def main() -> None:
             for kernels in arguments.kernels
         ]
         try:
-            found = measure(sites, arguments.package, arguments.repeats)
+            measurements = measure(sites, arguments.package, arguments.repeats)
         finally:
             for site in sites:
                 site.build.close()
-    print(json.dumps({"machine": describe(), "measured": found}, indent=1))
+    print(json.dumps({"machine": describe(), "measured": measurements}, indent=1))
 
 
 if __name__ == "__main__":

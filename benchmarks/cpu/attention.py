@@ -106,9 +106,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
         ours, theirs = calls(dispatcher, shape)
         compare(ours(), theirs(), shape)
         least = seconds({"ours": ours, "torch": theirs}, options.rounds)
-        found = ratios(least["torch"], least["ours"])
+        speedups = ratios(least["torch"], least["ours"])
         rates = {name: round(1e-9 * shape.flops / statistics.median(values), 1) for name, values in least.items()}
-        spread = [round(value, 3) for value in (statistics.median(found), min(found), max(found))]
+        spread = [round(value, 3) for value in (statistics.median(speedups), min(speedups), max(speedups))]
         results.append({**asdict(shape), "gflops": rates, "ratio": spread})
         print(f"{shape} GFLOP/s {rates}; ratio {spread}", flush=True)
     means = {
@@ -124,8 +124,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 def figures(results: Sequence[dict[str, Any]]) -> dict[str, float]:
     """The geometric mean and the worst of the problems' ratios."""
-    found = [result["ratio"][0] for result in results]
-    return {"geometric_mean": round(geometric_mean(found), 3), "worst": min(found)}
+    speedups = [result["ratio"][0] for result in results]
+    return {"geometric_mean": round(geometric_mean(speedups), 3), "worst": min(speedups)}
 
 
 def calls(dispatcher: Any, shape: Shape) -> tuple[Call, Call]:
@@ -172,7 +172,7 @@ def compare(ours: Any, theirs: Any, shape: Shape) -> None:
 
 def seconds(asked: dict[str, Call], rounds: int) -> dict[str, list[float]]:
     """The least time of each call in every round, in which calls take turns."""
-    found: dict[str, list[float]] = {name: [] for name in asked}
+    times: dict[str, list[float]] = {name: [] for name in asked}
     for _ in range(rounds):
         least = dict.fromkeys(asked, float("inf"))
         for _ in range(3):
@@ -181,8 +181,8 @@ def seconds(asked: dict[str, Call], rounds: int) -> dict[str, list[float]]:
                 call()
                 least[name] = min(least[name], time.perf_counter() - begin)
         for name, value in least.items():
-            found[name].append(value)
-    return found
+            times[name].append(value)
+    return times
 
 
 if __name__ == "__main__":

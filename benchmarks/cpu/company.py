@@ -103,10 +103,10 @@ def measured(call: Call, rounds: int) -> dict[str, Any]:
         alone.append(min(timed(call, None) for _ in range(REPEATS)))
         for name, other in company.items():
             shares[name].append(alone[-1] / min(timed(call, other) for _ in range(REPEATS)))
-    found: dict[str, Any] = {"alone_ms": round(median(alone) * 1e3, 4)}
+    figures: dict[str, Any] = {"alone_ms": round(median(alone) * 1e3, 4)}
     for name, each in shares.items():
-        found[f"after_{name}"] = [round(value, 3) for value in (median(each), min(each), max(each))]
-    return found
+        figures[f"after_{name}"] = [round(value, 3) for value in (median(each), min(each), max(each))]
+    return figures
 
 
 def timed(call: Call, before: Call | None) -> float:

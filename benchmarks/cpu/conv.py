@@ -73,9 +73,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
             ours, theirs, kernel, flops = calls(dispatcher, shape, direction)
             check(ours(), theirs(), f"{network} {shape} {direction}")
             least = seconds({"ours": ours, "torch": theirs}, options.rounds, clock)
-            found = ratios(least["torch"], least["ours"])
+            speedups = ratios(least["torch"], least["ours"])
             rates = {name: round(1e-9 * flops / statistics.median(values), 1) for name, values in least.items()}
-            spread = [round(value, 3) for value in (statistics.median(found), min(found), max(found))]
+            spread = [round(value, 3) for value in (statistics.median(speedups), min(speedups), max(speedups))]
             results.append({
                 "set": kind, "network": network, "shape": shape, "direction": direction, "kernel": kernel,
                 "gflops": rates, "ratio": spread,
@@ -100,8 +100,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 def figures(results: Sequence[dict[str, Any]]) -> dict[str, float]:
     """The geometric mean and the worst of the shapes' ratios."""
-    found = [result["ratio"][0] for result in results]
-    return {"geometric_mean": round(geometric_mean(found), 3), "worst": min(found)}
+    speedups = [result["ratio"][0] for result in results]
+    return {"geometric_mean": round(geometric_mean(speedups), 3), "worst": min(speedups)}
 
 
 def shapes(sets: Sequence[str]) -> Iterator[tuple[str, str, dict[str, Any]]]:

@@ -21,7 +21,7 @@ REFERENCES = {
 
 def figures(seconds: dict[str, list[float]], work: int) -> dict[str, Any]:
     """Microseconds, rates and ratios of one shape (reference ÷ ours) from the least seconds of each round."""
-    found = {
+    speedups = {
         ours: ratios(seconds[reference], seconds[ours])
         for ours, reference in REFERENCES.items()
         if ours in seconds and reference in seconds
@@ -29,8 +29,8 @@ def figures(seconds: dict[str, list[float]], work: int) -> dict[str, Any]:
     return {
         "microseconds": {name: _spread([value * 1e6 for value in values]) for name, values in seconds.items()},
         "gflops": {name: round(2e-9 * work / statistics.median(values), 1) for name, values in seconds.items()},
-        "ratios": {ours: round(statistics.median(values), 3) for ours, values in found.items()},
-        "ratio_spread": {ours: _spread(values) for ours, values in found.items()},
+        "ratios": {ours: round(statistics.median(values), 3) for ours, values in speedups.items()},
+        "ratio_spread": {ours: _spread(values) for ours, values in speedups.items()},
     }
 
 
@@ -43,8 +43,8 @@ def geometric_means(results: Sequence[dict[str, Any]]) -> dict[str, float | None
     """Means of the ratios of all shapes, and of fp32 over the small ones alone; None where nothing was compared."""
 
     def mean(ours: str, largest: float = math.inf) -> float | None:
-        found = [r["ratios"][ours] for r in results if ours in r["ratios"] and max(r["shape"]) <= largest]
-        return round(geometric_mean(found), 3) if found else None
+        speedups = [r["ratios"][ours] for r in results if ours in r["ratios"] and max(r["shape"]) <= largest]
+        return round(geometric_mean(speedups), 3) if speedups else None
 
     means = {f"{ours} to {reference}": mean(ours) for ours, reference in REFERENCES.items()}
     small = {f"{ours} to numpy fp32, small": mean(ours, SMALL) for ours in ("fp32", "fp32 bound")}

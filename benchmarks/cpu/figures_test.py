@@ -8,10 +8,10 @@ from cpu.figures import SMALL, figures, geometric_means
 
 def test_whole_calls_and_bound_calls_are_compared_apart() -> None:
     seconds = {"numpy fp32": [1e-6, 2e-6], "fp32": [2e-6, 4e-6], "fp32 bound": [5e-7, 5e-7], "fp16": [4e-6, 4e-6]}
-    found = figures(seconds, work=1000)
-    assert found["ratios"] == {"fp32": 0.5, "fp32 bound": 3.0, "fp16": 0.75}
-    assert found["ratio_spread"]["fp32 bound"] == [3.0, 2.0, 4.0]
-    assert found["gflops"]["numpy fp32"] == pytest.approx(1.3)
+    summary = figures(seconds, work=1000)
+    assert summary["ratios"] == {"fp32": 0.5, "fp32 bound": 3.0, "fp16": 0.75}
+    assert summary["ratio_spread"]["fp32 bound"] == [3.0, 2.0, 4.0]
+    assert summary["gflops"]["numpy fp32"] == pytest.approx(1.3)
 
 
 def test_small_shapes_have_means_of_their_own() -> None:

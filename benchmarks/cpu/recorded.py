@@ -113,15 +113,15 @@ def measured(model: Model, shipped: Dispatcher, recorded: Dispatcher, rounds: in
     for name, step in steps.items():
         if not np.allclose(step(), exact, rtol=1e-4, atol=1e-3):
             raise ValueError(f"the {name} library computes {len(model.x)} rows wrong")
-    found: dict[str, list[float]] = {name: [] for name in steps}
+    times: dict[str, list[float]] = {name: [] for name in steps}
     for number in range(rounds):
         for name in list(steps)[:: 1 if number % 2 else -1]:
-            found[name].append(least_s(steps[name]))
-    speedups = ratios(found["shipped"], found["recorded"])
+            times[name].append(least_s(steps[name]))
+    speedups = ratios(times["shipped"], times["recorded"])
     return {
         "rows": len(model.x),
         "fused": {name: step.__name__ == "fused" for name, step in steps.items()},
-        "microseconds": {name: round(statistics.median(values) * 1e6, 1) for name, values in found.items()},
+        "microseconds": {name: round(statistics.median(values) * 1e6, 1) for name, values in times.items()},
         "shipped ÷ recorded": [round(v, 3) for v in (statistics.median(speedups), min(speedups), max(speedups))],
     }
 

@@ -62,12 +62,12 @@ def interleaved(
         call()
         torch.cuda.synchronize()
         repeats[name] = max(1, min(200, round(burst_ms / max(milliseconds(call, 2), 1e-3))))
-    found: dict[str, list[float]] = {name: [] for name in calls}
+    times: dict[str, list[float]] = {name: [] for name in calls}
     for _ in range(rounds):
         for name, call in calls.items():
             time.sleep(idle_s)
-            found[name].append(milliseconds(call, repeats[name]))
-    return found
+            times[name].append(milliseconds(call, repeats[name]))
+    return times
 
 
 def launcher(kernel: AttentionKernel, asked: Any, args: Any) -> Call:

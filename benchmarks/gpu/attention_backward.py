@@ -39,7 +39,7 @@ OURS = ("ours", "ours_deterministic")
 def log_sums(q: torch.Tensor, k: torch.Tensor, causal: bool) -> torch.Tensor:
     """LSE of (requests, heads, rows, hdim), 1,024 rows of a request at a time."""
     k = k.repeat_interleave(q.shape[1] // k.shape[1], 1)
-    found = torch.empty(q.shape[:3], device=q.device)
+    lse = torch.empty(q.shape[:3], device=q.device)
     for request in range(len(q)):
         for first in range(0, q.shape[2], 1024):
             rows = q[request, :, first : first + 1024].float()
@@ -47,8 +47,8 @@ def log_sums(q: torch.Tensor, k: torch.Tensor, causal: bool) -> torch.Tensor:
             if causal:
                 at = torch.arange(first, first + s.shape[1], device=q.device)[:, None]
                 s.masked_fill_(torch.arange(s.shape[2], device=q.device) > at, -math.inf)
-            found[request, :, first : first + 1024] = torch.logsumexp(s, -1)
-    return found
+            lse[request, :, first : first + 1024] = torch.logsumexp(s, -1)
+    return lse
 
 
 def ratio(theirs: list[float], ours: list[float]) -> float:
@@ -98,7 +98,7 @@ def backward(dispatcher: Dispatcher, shape: tuple[int, ...], causal: bool, round
 
 def means(lines: list[dict[str, Any]]) -> dict[str, Any]:
     """Geometric mean and least of the ratios to each backend, of shapes that were tuned on and of the others."""
-    found: dict[str, Any] = {}
+    summaries: dict[str, Any] = {}
     for kind, tuned in (("held out", False), ("tuned", True)):
         of_kind = [line["ratios"] for line in lines if line["tuned"] is tuned]
         for ours in OURS:
@@ -106,8 +106,8 @@ def means(lines: list[dict[str, Any]]) -> dict[str, Any]:
                 of = [ratios[ours][name] for ratios in of_kind]
                 if of:
                     mean = {"geometric_mean": statistics.geometric_mean(of), "least": min(of), "lines": len(of)}
-                    found[f"{kind}: {ours} / {name}"] = mean
-    return found
+                    summaries[f"{kind}: {ours} / {name}"] = mean
+    return summaries
 
 
 def show(line: dict[str, Any]) -> None:

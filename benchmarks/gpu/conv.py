@@ -113,13 +113,13 @@ class Case:
             at = number % self.count
             x, w, y = (first(values[at]) for values in (self.x, self.w, self.y))
             if p.direction == "forward":
-                found = convolve(x, w, None, *along, p.groups)
+                output = convolve(x, w, None, *along, p.groups)
             else:
                 which = p.direction == "backward_weight"
                 mask = [not which, which, False]
-                found = torch.ops.aten.convolution_backward(y, x, w, None, *back, mask)[int(which)]
-            found = found.movedim(1, -1)
-            return found.squeeze(1) if dims == 1 else found
+                output = torch.ops.aten.convolution_backward(y, x, w, None, *back, mask)[int(which)]
+            output = output.movedim(1, -1)
+            return output.squeeze(1) if dims == 1 else output
 
         return call
 
@@ -177,8 +177,8 @@ def main() -> int:
         for direction in options.directions:
             problem = problem_of(shape, direction, options.dtype)
             what = {"set": kind, "network": network, "shape": shape, "direction": direction}
-            for rows, found in zip(results, measure(dispatchers, problem, options.rounds), strict=True):
-                rows.append(what | found)
+            for rows, figures in zip(results, measure(dispatchers, problem, options.rounds), strict=True):
+                rows.append(what | figures)
                 print(line(rows[-1], problem), flush=True)
             torch.cuda.empty_cache()
         for path, head, rows in zip(options.out or (), heads, results, strict=False):
@@ -198,8 +198,8 @@ def means(results: Sequence[dict[str, Any]]) -> dict[str, Any]:
         groups.setdefault(f"{result['set']} {result['direction']}", []).append(ratio)
         groups.setdefault(f"{result['set']} {result['direction']} {of_groups}", []).append(ratio)
     return {
-        name: {"shapes": len(found), "geometric_mean": round(geometric_mean(found), 3), "worst": round(min(found), 3)}
-        for name, found in groups.items()
+        name: {"shapes": len(group), "geometric_mean": round(geometric_mean(group), 3), "worst": round(min(group), 3)}
+        for name, group in groups.items()
     }
 
 

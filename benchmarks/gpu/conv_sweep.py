@@ -37,17 +37,17 @@ def timed(dispatcher: Dispatcher, case: Case, problem: ConvProblem) -> float:
 
 def swept(dispatchers: dict[str, tuple[dict[str, Any], Dispatcher]], problem: ConvProblem) -> dict[str, float]:
     """Times by kernel, with the number of slices behind a colon."""
-    found, case = {}, Case(problem)
+    times, case = {}, Case(problem)
     for name, (spec, dispatcher) in dispatchers.items():
         plain = spec["direction"] == problem.direction and spec["dtype"] == problem.dtype and not spec.get("bias")
         for slices in SLICES if problem.direction == "backward_weight" else (None,):
             posed = problem if slices is None else replace(problem, split_k=slices)
             try:
                 if plain:
-                    found[name if slices is None else f"{name}:{slices}"] = timed(dispatcher, case, posed)
+                    times[name if slices is None else f"{name}:{slices}"] = timed(dispatcher, case, posed)
             except NoKernelError:
                 continue
-    return found
+    return times
 
 
 def main() -> int:

@@ -72,11 +72,11 @@ class CublasLt:
         self._call("cublasLtMatmulPreferenceCreate", ctypes.byref(preference))
         limit = ctypes.c_size_t(_WORKSPACE_BYTES)
         self._set("cublasLtMatmulPreferenceSetAttribute", preference, _WORKSPACE_LIMIT, limit)
-        found, count = (_Found * most)(), ctypes.c_int()
+        algos, count = (_Found * most)(), ctypes.c_int()
         described = (self._handle, product, first, second, out, out, preference)
-        self._call("cublasLtMatmulAlgoGetHeuristic", *described, most, found, ctypes.byref(count))
+        self._call("cublasLtMatmulAlgoGetHeuristic", *described, most, algos, ctypes.byref(count))
         layouts = (product, first, second, out)
-        return [self._launch(sets, layouts, found[number]) for number in range(count.value) if not found[number].state]
+        return [self._launch(sets, layouts, algos[number]) for number in range(count.value) if not algos[number].state]
 
     def _launch(self, sets: Sequence[Operands], layouts: tuple[Any, ...], chosen: _Found) -> Call:
         product, first, second, result = layouts

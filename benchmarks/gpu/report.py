@@ -109,11 +109,11 @@ def _fused(results: Iterable[Mapping[str, Any]]) -> str:
 
 
 def _without_ratio(results: Iterable[Mapping[str, Any]]) -> str:
-    found = [result for result in results if "ratio" not in result]
+    unrated = [result for result in results if "ratio" not in result]
     lines = []
     for state in STATES:
         cases: dict[str, list[str]] = {}
-        for result in found:
+        for result in unrated:
             if result["state"] == state:
                 cases.setdefault(result["what"], []).append(_extents(result))
         lines += [f"* {state}: {what}, {_counted(extents)}" for what, extents in cases.items()]

@@ -51,34 +51,34 @@ def measure(dispatcher: Dispatcher, case: Case, rounds: int) -> dict[str, Any]:
     # Fused results are about 1, where activations bend.
     sets = operand_sets(case.m, case.n, case.k, case.dtype, case.k**-0.5 if case.epilogue else 1.0)
     bias = torch.randn(case.n, device="cuda").bfloat16()
-    found: dict[str, Any] = {
+    row: dict[str, Any] = {
         "set": case.set, "what": case.what, "m": case.m, "n": case.n, "k": case.k,
         **({"family": case.family, "layer": case.origin} if case.family else {}), "sets": len(sets),
     }  # fmt: skip
     try:
-        ours, found["kernel"] = our_call(dispatcher, case, sets, bias)
+        ours, row["kernel"] = our_call(dispatcher, case, sets, bias)
     except NoKernelError as error:
-        return {**found, "state": NOT_SERVED, "reason": str(error).partition("\n")[0]}
+        return {**row, "state": NOT_SERVED, "reason": str(error).partition("\n")[0]}
     theirs = references.plain_calls(sets, case.dtype)
     if case.epilogue:
         theirs = references.fused_calls(sets, bias, case.epilogue)
-    found["calls"] = count = repeats(case.m, case.n, case.k, case.dtype, len(sets))
-    graphs, found["refused"] = captured(ours, theirs, count)
+    row["calls"] = count = repeats(case.m, case.n, case.k, case.dtype, len(sets))
+    graphs, row["refused"] = captured(ours, theirs, count)
     expected = product(*sets[0][:2])
     if case.epilogue:
         expected = references.apply_epilogue(expected, bias.double(), case.epilogue)
-    found["errors"] = output_errors(graphs, sets[0][2], expected)
+    row["errors"] = output_errors(graphs, sets[0][2], expected)
     del expected
-    off = unequal(found["errors"], error_limit(case.dtype, OUTPUT.get(case.dtype, case.dtype)))
+    off = unequal(row["errors"], error_limit(case.dtype, OUTPUT.get(case.dtype, case.dtype)))
     graphs = {name: graph for name, graph in graphs.items() if name not in off}
     if OURS not in graphs:
-        return {**found, "state": UNEQUAL}
+        return {**row, "state": UNEQUAL}
     if len(graphs) == 1:
-        return {**found, "state": NO_REFERENCE}
+        return {**row, "state": NO_REFERENCE}
     times = interleaved(graphs, count, rounds, idle_s=0.004)
-    found["reference"] = fastest(times, [name for name in times if name != OURS])
-    found["us"] = {name: spread(values) for name, values in times.items()}
-    return {**found, "ratio": spread(ratios(times[found["reference"]], times[OURS]))}
+    row["reference"] = fastest(times, [name for name in times if name != OURS])
+    row["us"] = {name: spread(values) for name, values in times.items()}
+    return {**row, "ratio": spread(ratios(times[row["reference"]], times[OURS]))}
 
 
 def our_call(dispatcher: Dispatcher, case: Case, sets: list[Operands], bias: torch.Tensor) -> tuple[Call, str]:

@@ -105,9 +105,9 @@ def _main() -> None:
         for shape in [(case.m, case.n, case.k) for case in cases(TUNED, dtype)]:
             shapes.append(measure(library, dtype, shape, options.rounds))
             torch.cuda.empty_cache()
-            found = shapes[-1]
-            best = min(found["us"], key=found["us"].__getitem__)
-            ratio = found["torch_us"] / found["us"][best]
+            row = shapes[-1]
+            best = min(row["us"], key=row["us"].__getitem__)
+            ratio = row["torch_us"] / row["us"][best]
             print(f"{dtype} {'x'.join(map(str, shape))}: {ratio:.3f} of torch by {best}", flush=True)
             options.out.write_text(text({"environment": where}, shapes, "shapes"))
 

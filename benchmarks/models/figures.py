@@ -23,7 +23,7 @@ def ratios(rows: Iterable[Row]) -> Ratios:
     Torch's choices under capture are at times slower than those of its eager calls.
     """
     timed = {(row["model"], row["work"], row["way"]): row for row in rows if "ratio" in row}
-    found: Ratios = {}
+    speedups: Ratios = {}
     for (model, work, way), row in timed.items():
         eager = timed.get((model, work, "eager"))
         if way == "eager" or eager is None:
@@ -31,15 +31,15 @@ def ratios(rows: Iterable[Row]) -> Ratios:
         else:
             theirs = min(row["ms"]["torch"]["median"], eager["ms"]["torch"]["median"])
             ratio = theirs / row["ms"]["kernelwright"]["median"]
-        found.setdefault((model, work), {})[way] = ratio
-    return found
+        speedups.setdefault((model, work), {})[way] = ratio
+    return speedups
 
 
-def table(found: Ratios, models: Sequence[str], works: Sequence[str]) -> str:
+def table(speedups: Ratios, models: Sequence[str], works: Sequence[str]) -> str:
     """A line for each model, a column for each work: eager, then captured."""
 
     def cell(model: str, work: str) -> str:
-        ways = found.get((model, work), {})
+        ways = speedups.get((model, work), {})
         return " / ".join(f"{ways[way]:.2f}" for way in ("eager", "graph") if way in ways) or "–"
 
     lines = [f"| model | {' | '.join(works)} |", "|---" * (len(works) + 1) + "|"]
@@ -49,16 +49,16 @@ def table(found: Ratios, models: Sequence[str], works: Sequence[str]) -> str:
 
 def tables(rows: Sequence[Row]) -> str:
     """Models that have works alike share a table; means and worst are below."""
-    found = ratios(rows)
+    speedups = ratios(rows)
     works: dict[str, list[str]] = {}
-    for model, work in found:
+    for model, work in speedups:
         works.setdefault(model, []).append(work)
     groups: dict[tuple[str, ...], list[str]] = {}
     for model, own in works.items():
         groups.setdefault(tuple(own), []).append(model)
-    parts = [table(found, models, own) for own, models in groups.items()]
+    parts = [table(speedups, models, own) for own, models in groups.items()]
     for way in ("eager", "graph"):
-        values = [ways[way] for ways in found.values() if way in ways]
+        values = [ways[way] for ways in speedups.values() if way in ways]
         if values:
             mean, count = geometric_mean(values), len(values)
             parts.append(f"Geometric mean of {count} {way} calls {mean:.3f}, worst {min(values):.2f}.")

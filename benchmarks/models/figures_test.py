@@ -15,8 +15,8 @@ def row(way: str, torch: float, ours: float, model: str = "M", work: str = "forw
 
 
 def test_a_graph_is_held_to_the_faster_of_torchs_calls() -> None:
-    found = ratios([row("eager", 2.0, 4.0), row("graph", 3.0, 1.0), {"model": "M", "state": "unequal"}])
-    assert found == {("M", "forward 1x8"): {"eager": 0.5, "graph": 2.0}}
+    speedups = ratios([row("eager", 2.0, 4.0), row("graph", 3.0, 1.0), {"model": "M", "state": "unequal"}])
+    assert speedups == {("M", "forward 1x8"): {"eager": 0.5, "graph": 2.0}}
 
 
 def test_models_of_equal_works_share_a_table() -> None:

@@ -48,17 +48,17 @@ def _row(described: Model, work: Work, way: str, models: tuple[Any, Any], given:
             except Exception as refused:
                 return {"state": f"{name}: {type(refused).__name__}", "reason": str(refused)[:500]}
         errors = _errors(described, work, calls, models, given.device)
-        found: dict[str, Any] = {"errors": errors, **_shares()}
+        row: dict[str, Any] = {"errors": errors, **_shares()}
         if not errors["kernelwright"] <= 2 * errors["torch"] + 1e-3:
-            return {**found, "state": "unequal"}
+            return {**row, "state": "unequal"}
         if way == "compiled":
             calls["torch eager"] = call_of(models[0], described, work, given.device, dtype)
         ours.reset_report()
         times = interleaved(calls, given.rounds, given.device, ROUND_S)
-        found["host_us"] = _shares()["host_us"]  # without the first calls
+        row["host_us"] = _shares()["host_us"]  # without the first calls
     best = min(set(times) - {"kernelwright"}, key=lambda name: sorted(times[name])[len(times[name]) // 2])
     milliseconds = {name: spread([1e3 * one for one in values]) for name, values in times.items()}
-    return {**found, "ms": milliseconds, "ratio": spread(ratios(times[best], times["kernelwright"]))}
+    return {**row, "ms": milliseconds, "ratio": spread(ratios(times[best], times["kernelwright"]))}
 
 
 def _errors(
@@ -72,11 +72,11 @@ def _errors(
     expected = gradients(wide) if work.kind == "step" else [result]
     torch.backends.cuda.matmul.allow_tf32, torch.backends.cudnn.allow_tf32 = allowed
     del wide
-    found = {}
+    errors = {}
     for (name, call), model in zip(calls.items(), models, strict=True):
         result = call()
-        found[name] = error(gradients(model) if work.kind == "step" else [result], expected)
-    return found
+        errors[name] = error(gradients(model) if work.kind == "step" else [result], expected)
+    return errors
 
 
 def _shares() -> dict[str, Any]:

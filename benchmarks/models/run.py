@@ -61,9 +61,9 @@ def main() -> int:
             lines, code = child.stdout, child.returncode
         except subprocess.TimeoutExpired as expired:
             lines, code = (expired.stdout or b"").decode(), "timeout"
-        found = [json.loads(line) for line in lines.splitlines() if line.startswith("{")]
-        about = next((row["about"] for row in found if "about" in row), about)
-        rows += [row for row in found if "about" not in row]
+        records = [json.loads(line) for line in lines.splitlines() if line.startswith("{")]
+        about = next((row["about"] for row in records if "about" in row), about)
+        rows += [row for row in records if "about" not in row]
         rows += [] if code == 0 else [{"model": name, "state": f"ended with {code}"}]
         failed |= code != 0
         given.out.write_text(text({**about, "rounds": given.rounds, "dtype": given.dtype}, rows))

@@ -84,9 +84,9 @@ def interleaved(calls: Mapping[str, Call], rounds: int, device: str, round_s: fl
     return times
 
 
-def error(found: Sequence[torch.Tensor], expected: Sequence[torch.Tensor]) -> float:
-    """‖found - expected‖ / ‖expected‖ in float64, of all tensors together; ValueError if all of them are zero."""
-    pairs = [(one.double(), other.double()) for one, other in zip(found, expected, strict=True)]
+def error(outputs: Sequence[torch.Tensor], expected: Sequence[torch.Tensor]) -> float:
+    """‖actual - expected‖ / ‖expected‖ in float64, of all tensors together; ValueError if all of them are zero."""
+    pairs = [(one.double(), other.double()) for one, other in zip(outputs, expected, strict=True)]
     size = sum(float(other.square().sum()) for _, other in pairs)
     if size == 0:
         raise ValueError("the model computes zeros: nothing would be compared")

@@ -33,12 +33,12 @@ def predicted(table: Path) -> dict[Key, float]:
     """Microseconds by shape, kernel and number of slices."""
     facts: Mapping[str, Any] = json.loads((ROOT / "arch/kernelwright/files/archs/sm_90a.json").read_text())
     sweep = read([table], dict(facts))
-    found: dict[Key, float] = {}
+    times: dict[Key, float] = {}
     for name, number, us in zip(sweep.names, sweep.shape, predict(sweep.facts, constants(), dict(facts)), strict=True):
         shape = sweep.shapes[int(number)]
         kernel, _, slices = name.partition("|split_k=")
-        found[(shape["m"], shape["n"], shape["k"]), kernel, int(slices or 1)] = float(us)
-    return found
+        times[(shape["m"], shape["n"], shape["k"]), kernel, int(slices or 1)] = float(us)
+    return times
 
 
 def keys(examples: Examples, features: list[str]) -> list[Key]:
@@ -74,7 +74,7 @@ def main() -> None:
         "model": np.array([model.predict(row) for row in examples.features.tolist()]),
         "predicted times": by_times,
     }
-    found = {}
+    judgements = {}
     for part, chosen in (
         ("all", np.ones(len(by_times), bool)),
         (options.set, np.array([k in members for k in examples.kernels])),
@@ -82,10 +82,10 @@ def main() -> None:
         for name, score in scores.items():
             one = judge(examples.of(chosen), score[chosen])
             print(f"{part}, {name}: {one}")
-            found[f"{part}, {name}"] = one.as_json()
+            judgements[f"{part}, {name}"] = one.as_json()
     if options.out:
         options.out.write_text(
-            json.dumps({"table": options.table.name, "sha256": model.digest, **found}, indent=1) + "\n"
+            json.dumps({"table": options.table.name, "sha256": model.digest, **judgements}, indent=1) + "\n"
         )
 
 

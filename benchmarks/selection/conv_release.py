@@ -29,20 +29,20 @@ _TILE = re.compile(r"_(\d+x\d+)x\d+_\dx1x1_")
 
 def by_tile(us: Mapping[str, float]) -> dict[str, float]:
     """The fastest time of each tile; keys of ``us`` are names of kernels, with the number of slices behind a colon."""
-    found: dict[str, float] = {}
+    fastest: dict[str, float] = {}
     for name, taken in us.items():
         match = _TILE.search(name)
         if match is None:
             raise ValueError(f"{name} names no tile; allowed: names of convolution kernels")
         tile = DEPTHWISE if f"_{DEPTHWISE}_" in name else match[1]
-        found[tile] = min(taken, found.get(tile, math.inf))
-    return found
+        fastest[tile] = min(taken, fastest.get(tile, math.inf))
+    return fastest
 
 
 def choices(problems: Sequence[Mapping[str, float]]) -> list[tuple[float, float, tuple[str, ...]]]:
     """For each number of tiles: best geometric mean, its worst ratio and the tiles; ``problems`` are times by tile."""
     tiles = sorted({tile for times in problems for tile in times} - {DEPTHWISE})
-    found = []
+    best = []
     for count in range(1, len(tiles) + 1):
         ranked = []
         for chosen in itertools.combinations(tiles, count):
@@ -52,8 +52,8 @@ def choices(problems: Sequence[Mapping[str, float]]) -> list[tuple[float, float,
             ]
             if min(ratios) > 0:
                 ranked.append((geometric_mean(ratios), min(ratios), chosen))
-        found.append(max(ranked))
-    return found
+        best.append(max(ranked))
+    return best
 
 
 def main() -> int:

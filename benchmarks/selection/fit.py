@@ -92,20 +92,20 @@ def sweep_shapes(path: Path) -> list[dict[str, Any]]:
 
 def table_shapes(path: Path) -> list[dict[str, Any]]:
     """Those of a table of the tile engine that any kernel served; where torch refused, our fastest kernel stands in."""
-    found: dict[str, dict[str, Any]] = {}
+    shapes: dict[str, dict[str, Any]] = {}
     with gzip.open(path, "rt") if path.suffix == ".gz" else path.open() as file:
         for row in csv.DictReader(file):
             if not row["latency_ms"]:
                 continue
             extents = {axis: int(row[axis]) for axis in "mnk"}
-            shape = found.setdefault(row["problem_idx"], {"dtype": row["dtype"], **extents, "us": {}, "torch": []})
+            shape = shapes.setdefault(row["problem_idx"], {"dtype": row["dtype"], **extents, "us": {}, "torch": []})
             us = float(row["latency_ms"]) * 1e3
             if row["status"] == "ok":
                 slices = row["choices"].partition("split_k=")[2] or "1"
                 shape["us"][row["kernel"] + (f"|split_k={slices}" if slices != "1" else "")] = us
             elif row["kernel"].startswith("torch"):
                 shape["torch"].append(us)
-    served = [shape for shape in found.values() if shape["us"]]
+    served = [shape for shape in shapes.values() if shape["us"]]
     return [{**shape, "torch_us": min(shape["torch"] or shape["us"].values())} for shape in served]
 
 

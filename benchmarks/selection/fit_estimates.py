@@ -150,10 +150,10 @@ def rows_of(tables: Sequence[Path], operation: Any, library: Path) -> Rows:
         starts.append(len(us))
         native = bytes(operation.problem(record).native())
         for (identity, choices), ms in times.items():
-            found = re.search(r"(?:split_k|num_splits)=(\d+)", choices)
+            match = re.search(r"(?:split_k|num_splits)=(\d+)", choices)
             kernel.append(order[identity])
             structs.append(native)
-            choice.append(int(found[1]) if found else 1)
+            choice.append(int(match[1]) if match else 1)
             us.append(ms * 1e3)
             problem.append(len(starts) - 1)
     return Rows(
@@ -250,12 +250,12 @@ def main() -> None:
 
     show("before")
     if options.fit:
-        found = fit(estimates, rows, own, options.fit, options.starts, options.steps)
-        estimates.set(found)
+        fitted = fit(estimates, rows, own, options.fit, options.starts, options.steps)
+        estimates.set(fitted)
         show("after")
-        print(found)
+        print(fitted)
         if options.write:
-            write_numbers(estimates.source, found)
+            write_numbers(estimates.source, fitted)
 
 
 if __name__ == "__main__":

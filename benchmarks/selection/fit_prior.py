@@ -114,9 +114,9 @@ def main() -> None:
     whole = {name: name for name in schema.inputs}  # a schema whose features are the inputs themselves
     plain = Schema(schema.op, schema.inputs, whole, (), schema.digest)
     specs = read_specs([options.library], arch)
-    found = examples_of(rows, specs, plain, (options.dtype,), arch, arch.compute_units or 1)
-    prior = Prior(schema, dict(zip(whole, found.features.T, strict=True)))
-    numbers = fit(prior, Residuals(np.log(found.tflops), found.problem))
+    examples = examples_of(rows, specs, plain, (options.dtype,), arch, arch.compute_units or 1)
+    prior = Prior(schema, dict(zip(whole, examples.features.T, strict=True)))
+    numbers = fit(prior, Residuals(np.log(examples.tflops), examples.problem))
     print(numbers)
     if options.write:
         path = DATA / f"{options.operation}.json"

@@ -40,14 +40,14 @@ def measured(table: Path) -> list[Result]:
     for row in read_rows(table):
         if row["latency_ms"]:
             problems[row["problem_idx"]].append(row)
-    found: list[Result] = []
+    served: list[Result] = []
     for rows in problems.values():
         times = {name: fastest(rows, start) for name, start in CHOICES.items()}
         torch, lt = fastest(rows, "torch"), fastest(rows, "cuBLASLt")
         best = min((time for time in (torch, lt) if time is not None), default=None)
         shape = [int(rows[0][axis]) for axis in "mnk"]
-        found.append({"dtype": rows[0]["dtype"], "shape": shape, **times, "torch": torch, "torch or cuBLASLt": best})
-    return found
+        served.append({"dtype": rows[0]["dtype"], "shape": shape, **times, "torch": torch, "torch or cuBLASLt": best})
+    return served
 
 
 def ratios(results: Sequence[Result], choice: str, reference: str) -> dict[str, Any] | None:
@@ -55,23 +55,23 @@ def ratios(results: Sequence[Result], choice: str, reference: str) -> dict[str, 
     both = [one for one in results if one[choice] and one[reference]]
     if not both:
         return None
-    found = [one[reference] / one[choice] for one in both]
+    speedups = [one[reference] / one[choice] for one in both]
     by_rows = {
         f"{least} to {most}": round(geometric_mean(group), 3)
         for least, most in ROWS
-        if (group := [ratio for ratio, one in zip(found, both, strict=True) if least <= one["shape"][0] <= most])
+        if (group := [ratio for ratio, one in zip(speedups, both, strict=True) if least <= one["shape"][0] <= most])
     }
-    mean = round(geometric_mean(found), 3)
-    return {"problems": len(found), "geometric mean": mean, "worst": round(min(found), 3), "by rows": by_rows}
+    mean = round(geometric_mean(speedups), 3)
+    return {"problems": len(speedups), "geometric mean": mean, "worst": round(min(speedups), 3), "by rows": by_rows}
 
 
 def summary(results: Sequence[Result]) -> dict[str, Any]:
     """The ratios of each choice to both references."""
     return {
         choice: {
-            f"of {reference}": found
+            f"of {reference}": figures
             for reference in ("torch", "torch or cuBLASLt")
-            if (found := ratios(results, choice, reference))
+            if (figures := ratios(results, choice, reference))
         }
         for choice in CHOICES
     }

@@ -29,11 +29,11 @@ def problem(row: Row) -> tuple[str, ...]:
 
 def references(rows: Iterable[Row]) -> dict[tuple[str, ...], float]:
     """Milliseconds of torch's fastest call, by problem."""
-    found: dict[tuple[str, ...], float] = {}
+    fastest: dict[tuple[str, ...], float] = {}
     for row in rows:
         if row["kernel"].startswith("torch") and row["latency_ms"]:
-            found[problem(row)] = min(found.get(problem(row), float("inf")), float(row["latency_ms"]))
-    return found
+            fastest[problem(row)] = min(fastest.get(problem(row), float("inf")), float(row["latency_ms"]))
+    return fastest
 
 
 def joined(old: Sequence[Row], new: Sequence[Row], word: str) -> Iterator[Row]:

@@ -14,10 +14,10 @@ def test_rows_of_the_new_run_are_put_on_the_scale_of_the_old_one() -> None:
     old = [row("torch: matmul", 4, 1, 2.0), row("a", 4, 1, 3.0), row("a_splitk", 4, 1, 9.0), row("a", 5, 2, 1.0)]
     new = [row("torch: matmul", 0, 1, 1.0), row("torch: other", 0, 1, 5.0), row("a", 0, 1, 1.5)]
     new += [row("a_splitk", 0, 1, 1.25), row("a_splitk", 1, 3, 1.0)]
-    found = list(joined(old, new, "splitk"))
-    assert [(one["kernel"], one["problem_idx"], float(one["latency_ms"])) for one in found] == [
+    rows = list(joined(old, new, "splitk"))
+    assert [(one["kernel"], one["problem_idx"], float(one["latency_ms"])) for one in rows] == [
         ("torch: matmul", "4", 2.0),
         ("a", "4", 3.0),
         ("a_splitk", "4", 2.5),
     ]
-    assert float(found[-1]["tflops"]) == 3 and found[-1]["selected"] == ""
+    assert float(rows[-1]["tflops"]) == 3 and rows[-1]["selected"] == ""

@@ -36,7 +36,7 @@ Times = dict[tuple[str, str], float]
 
 def read(tables: Iterable[Path], operation: Measurable) -> list[tuple[Record, Times]]:
     """Problems with the right kernels' times."""
-    found: list[tuple[Record, Times]] = []
+    problems: list[tuple[Record, Times]] = []
     for table in tables:
         times: dict[str, Times] = defaultdict(dict)
         records: dict[str, Record] = {}
@@ -45,8 +45,8 @@ def read(tables: Iterable[Path], operation: Measurable) -> list[tuple[Record, Ti
                 cells = {name: row[name] for name in operation.columns}
                 records[row["problem_idx"]] = operation.read({key: _value(cell) for key, cell in cells.items()})
                 times[row["problem_idx"]][row["identity"], row["choices"]] = float(row["latency_ms"])
-        found += [(records[number], times[number]) for number in records]
-    return found
+        problems += [(records[number], times[number]) for number in records]
+    return problems
 
 
 def same_run(tables: Iterable[Path], operation: Measurable) -> dict[str, Any]:
@@ -65,7 +65,7 @@ def same_run(tables: Iterable[Path], operation: Measurable) -> dict[str, Any]:
             if len(fastest[number]) > 1:
                 for group in ("all", _group(record)):
                     by[group].append([min(1.0, min(fastest[number]) / ms)])
-    return {group: judged(found) for group, found in by.items()}
+    return {group: judged(reached) for group, reached in by.items()}
 
 
 def _value(cell: str) -> Any:
@@ -79,9 +79,9 @@ def ranking(dispatcher: Dispatcher, problem: Any, measured: Iterable[str]) -> li
     """Pairs of kernel and choices, best first: of the stage that the measured kernels stand in."""
     known = set(measured)
     for stage in dispatcher.explain(problem).stages:
-        found = [(kernel.identity, value.choices) for kernel, value in stage.pairs]
-        if known.intersection(identity for identity, _ in found):
-            return found
+        ranked = [(kernel.identity, value.choices) for kernel, value in stage.pairs]
+        if known.intersection(identity for identity, _ in ranked):
+            return ranked
     return []
 
 
@@ -92,10 +92,10 @@ def shares(ranked: Sequence[tuple[str, str]], times: Times) -> list[float] | Non
     """
     if len(times) < 2:
         return None
-    best, found = min(times.values()), []
+    best, reached = min(times.values()), []
     for identity, choices in ranked:
         own = {_slices(all_): ms for (one, all_), ms in times.items() if one == identity}
-        if not own and not found:
+        if not own and not reached:
             raise ValueError(f"the choice {identity} {choices} was not measured")
         if own:
             wanted = _slices(choices)
@@ -103,8 +103,8 @@ def shares(ranked: Sequence[tuple[str, str]], times: Times) -> list[float] | Non
                 max((n for n in own if n <= wanted), default=None),
                 min((n for n in own if n >= wanted), default=None),
             ]
-            found.append(best / max(own[n] for n in beside if n is not None))
-    return found
+            reached.append(best / max(own[n] for n in beside if n is not None))
+    return reached
 
 
 def _slices(choices: str) -> int:
@@ -113,9 +113,9 @@ def _slices(choices: str) -> int:
     return int(counts.get("split_k", counts.get("num_splits", 1)))
 
 
-def judged(found: Sequence[list[float]]) -> dict[str, Any]:
+def judged(reached: Sequence[list[float]]) -> dict[str, Any]:
     """Mean, median, tenth percentile, least; how often the first is the fastest; the best of the first few."""
-    first = sorted(one[0] for one in found)
+    first = sorted(one[0] for one in reached)
     return {
         "problems": len(first),
         "mean": round(statistics.fmean(first), 4),
@@ -123,7 +123,7 @@ def judged(found: Sequence[list[float]]) -> dict[str, Any]:
         "p10": round(first[max(0, -(-len(first) // 10) - 1)], 4),
         "min": round(first[0], 4),
         "fastest": sum(share == 1.0 for share in first),
-        f"best of the first {TOP}": round(statistics.fmean(max(one[:TOP]) for one in found), 4),
+        f"best of the first {TOP}": round(statistics.fmean(max(one[:TOP]) for one in reached), 4),
     }
 
 
@@ -136,16 +136,16 @@ def judge(
     for record, measured in problems:
         times = {key: ms for key, ms in measured.items() if members is None or key[0] in members}
         every = ranking(dispatcher, operation.problem(record), [identity for identity, _ in times])
-        found = shares([one for one in every if members is None or one[0] in members], times)
-        if found is None:
+        reached = shares([one for one in every if members is None or one[0] in members], times)
+        if reached is None:
             single += bool(times)
             continue
         for group in ("all", _group(record)):
-            by[group].append(found)
-        low.append((found[0], record, min(times, key=times.__getitem__)))
+            by[group].append(reached)
+        low.append((reached[0], record, min(times, key=times.__getitem__)))
     for share, record, best in sorted(low, key=lambda one: one[0])[:WORST]:
         print(f"  {share:.3f} best {best}: {' '.join(f'{key}={value}' for key, value in record.items() if value)}")
-    return {"one way only": single, **{group: judged(found) for group, found in by.items()}}
+    return {"one way only": single, **{group: judged(reached) for group, reached in by.items()}}
 
 
 def _group(record: Mapping[str, Any]) -> str:

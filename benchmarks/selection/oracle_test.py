@@ -26,8 +26,8 @@ def test_slices_without_a_time_count_with_the_slower_neighbour() -> None:
 
 
 def test_judgements_count_the_best_of_the_first_three() -> None:
-    found = judged([[0.5, 1.0, 0.2, 0.1], [1.0], [0.8, 0.7, 0.6, 1.0]])
-    assert found == {
+    summary = judged([[0.5, 1.0, 0.2, 0.1], [1.0], [0.8, 0.7, 0.6, 1.0]])
+    assert summary == {
         "problems": 3, "mean": 0.7667, "median": 0.8, "p10": 0.5, "min": 0.5, "fastest": 1,
         "best of the first 3": 0.9333,
     }  # fmt: skip
@@ -43,5 +43,5 @@ def test_choices_of_the_run_itself_are_judged_by_its_fastest_kernel(tmp_path: Pa
         writer.writeheader()
         for number, kernel, status, ms in rows:
             writer.writerow(problem | {"problem_idx": number, "kernel": kernel, "status": status, "latency_ms": ms})
-    found = same_run([tmp_path / "table.csv"], attention)
-    assert found["decode"]["mean"] == found["all"]["min"] == 0.8 and found["all"]["problems"] == 1
+    summaries = same_run([tmp_path / "table.csv"], attention)
+    assert summaries["decode"]["mean"] == summaries["all"]["min"] == 0.8 and summaries["all"]["problems"] == 1

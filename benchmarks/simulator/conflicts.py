@@ -27,7 +27,7 @@ KEYS = ("matrix_clocks", "vector_clocks", "lds_clocks", "memory_clocks", "confli
 
 def rows(folders: Iterable[Path]) -> list[dict[str, Any]]:
     """A row for each kernel with a main loop, by architecture and name."""
-    found: dict[tuple[str, str], dict[str, Any]] = {}
+    by_kernel: dict[tuple[str, str], dict[str, Any]] = {}
     listed = [(at == 0, one) for at, folder in enumerate(folders) for one in manifests(folder)]
     for shipped, manifest in listed:
         library = describe(manifest)
@@ -37,8 +37,8 @@ def rows(folders: Iterable[Path]) -> list[dict[str, Any]]:
                 kept = {"arch": library["arch"], "name": row["name"], "identity": row["identity"]}
                 numbers = {key: row[key] for key in KEYS}
                 stated = {**kept, **numbers, "assumed": assumed, "shipped": shipped}
-                found.setdefault((library["arch"], row["identity"]), stated)
-    return sorted(found.values(), key=lambda row: (len(row["arch"]), row["arch"], row["name"]))
+                by_kernel.setdefault((library["arch"], row["identity"]), stated)
+    return sorted(by_kernel.values(), key=lambda row: (len(row["arch"]), row["arch"], row["name"]))
 
 
 def main() -> None:

@@ -42,7 +42,7 @@ def numbers(arch: str, registers: int, loop: Mix) -> dict[str, Any]:
 
 def counted(folder: Path) -> dict[str, KernelCounts]:
     """Symbol → counts, of every code object below a folder."""
-    found: dict[str, KernelCounts] = {}
+    by_symbol: dict[str, KernelCounts] = {}
     for path in sorted(path for path in folder.rglob("*") if path.is_file()):
         try:
             objects = images(path.read_bytes())
@@ -50,10 +50,10 @@ def counted(folder: Path) -> dict[str, KernelCounts]:
             continue
         for image in objects:
             try:
-                found.update({one.symbol: one for one in count_image(image) if one.loop is not None})
+                by_symbol.update({one.symbol: one for one in count_image(image) if one.loop is not None})
             except SimulatorError:  # relocatable: not linked yet
                 continue
-    return found
+    return by_symbol
 
 
 def rows(after: Path, before: dict[str, KernelCounts]) -> Iterator[dict[str, Any]]:
@@ -65,7 +65,7 @@ def rows(after: Path, before: dict[str, KernelCounts]) -> Iterator[dict[str, Any
             own = [symbol for symbol in now if row["identity"][:16] in symbol]
             if own:
                 symbol = max(own, key=lambda one: now[one].loop.matrix if now[one].loop else 0)
-                shown = [_shown(library["arch"], found.get(symbol)) for found in (before, now)]
+                shown = [_shown(library["arch"], counts.get(symbol)) for counts in (before, now)]
                 yield {"arch": library["arch"], "name": row["name"], "before": shown[0], "after": shown[1]}
 
 
@@ -80,11 +80,11 @@ def main() -> None:
     parser.add_argument("--before", type=Path, required=True)
     parser.add_argument("--write", type=Path)
     given = parser.parse_args()
-    found = sorted(rows(given.after, counted(given.before)), key=lambda row: (len(row["arch"]), row["arch"]))
+    loop_rows = sorted(rows(given.after, counted(given.before)), key=lambda row: (len(row["arch"]), row["arch"]))
     head = {"about": "main loops of shipped AMD kernels, per wave and turn, before and after the range check of loads"}
-    RESULTS.write_text(results_file.text(head, found))
+    RESULTS.write_text(results_file.text(head, loop_rows))
     if given.write:
-        given.write.write_text(figures.written(given.write.read_text(), {**head, "results": found}, figures.COUNTS))
+        given.write.write_text(figures.written(given.write.read_text(), {**head, "results": loop_rows}, figures.COUNTS))
 
 
 if __name__ == "__main__":

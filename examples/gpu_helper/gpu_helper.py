@@ -18,8 +18,8 @@ def main(arguments: list[str] | None = None) -> int:
 
 def _packaged(device: Device) -> Traversable | None:
     package = resources.files(__package__) if __package__ else Path(__file__).parent
-    found = package.joinpath("cpu_gemm" if device.kind == "cpu" else f"{device.arch}_gemm")
-    return found if found.is_dir() else None
+    folder = package.joinpath("cpu_gemm" if device.kind == "cpu" else f"{device.arch}_gemm")
+    return folder if folder.is_dir() else None
 
 
 if __name__ == "__main__":

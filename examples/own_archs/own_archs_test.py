@@ -30,8 +30,8 @@ def test_the_simulator_executes_kernels_of_the_made_up_gpu() -> None:
     dispatcher = Dispatcher([KernelLibrary.load_for("sim:my_rdna", LIBRARIES)], device="sim:my_rdna")
     rng = np.random.default_rng(0)
     a, b = (rng.integers(-2, 3, shape).astype(np.float16) for shape in ((40, 48), (34, 48)))
-    found = dispatcher.gemm(a, b.T)
-    assert np.array_equal(found.astype(np.float64), a.astype(np.float64) @ b.T.astype(np.float64))
+    product = dispatcher.gemm(a, b.T)
+    assert np.array_equal(product.astype(np.float64), a.astype(np.float64) @ b.T.astype(np.float64))
     report = last_report()
     assert report is not None and report.arch == "my_rdna" and report.counts["matrix"] > 0
 

@@ -167,9 +167,9 @@ def _parse(arguments: list[str] | None) -> argparse.Namespace:
 def _resource(device: Device) -> Traversable:
     if device.kind == "cpu":
         return _package().joinpath("cpu_gemm")
-    found = _package().joinpath(f"{device.arch}_gemm")
-    if device.simulated and found.is_dir():
-        return found
+    folder = _package().joinpath(f"{device.arch}_gemm")
+    if device.simulated and folder.is_dir():
+        return folder
     built = f", or ./pants run examples:quickstart -- --device {device} to build one" if device.simulated else ""
     raise KernelwrightError(f"no library for {device} is packaged here; pass --library{built}")
 

@@ -105,10 +105,10 @@ def test_an_operation_is_a_line_in_each_list() -> None:
         r"|, norm\b +#"
     )
     own = set(in_house())
-    found: dict[str, list[str]] = {}
+    by_path: dict[str, list[str]] = {}
     for path in sources(*(ROOT / room for room in ROOMS)):
         outside = path not in own or str(path.relative_to(ROOT)) in LISTS
         if outside and not path.stem.startswith("norm") and not path.name.endswith("_test.py"):
             hits = [line for line in path.read_text().splitlines() if said.search(line)]
-            found |= {str(path.relative_to(ROOT)): hits} if hits else {}
-    assert set(found) == LISTS and all(len(hits) == 1 for hits in found.values()), found
+            by_path |= {str(path.relative_to(ROOT)): hits} if hits else {}
+    assert set(by_path) == LISTS and all(len(hits) == 1 for hits in by_path.values()), by_path

@@ -22,7 +22,7 @@ KINDS = [
 @pytest.mark.thorough(keep=2)
 @pytest.mark.parametrize(("operation", "arch"), KINDS)
 def test_the_page_states_what_a_set_serves(operation: str, arch: str) -> None:
-    found = shipped.shares_of(hollow.of_set(f"{operation}:coverage", arch), operation)
-    assert found is not None
+    by_use = shipped.shares_of(hollow.of_set(f"{operation}:coverage", arch), operation)
+    assert by_use is not None
     stated = {use: shares[arch] for (name, use), shares in shipped.stated().items() if name == operation}
-    assert {use: shipped.cell(share) for use, share in found.items()} == stated
+    assert {use: shipped.cell(share) for use, share in by_use.items()} == stated

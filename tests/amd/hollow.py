@@ -81,10 +81,10 @@ def _hollow(plan: CompilePlan, kernels: Sequence[Kernel]) -> tuple[Any, ...]:
 
 
 def _header(kernel: Kernel, real: RenderedFile) -> RenderedFile:
-    found = _FACTS.search(real.text)
+    match = _FACTS.search(real.text)
     functions = _FUNCTION.findall(real.text)
-    assert found is not None and functions, f"{real.path} is no kernel's header"
-    kind, operation, facts = found.groups()
+    assert match is not None and functions, f"{real.path} is no kernel's header"
+    kind, operation, facts = match.groups()
     numbers = [f"KW_HIP_{operation.upper()}_FACTS_MAGIC", f"sizeof({functions[0][1]})", *_numbers(kernel, operation)]
     lines = [f'#include "kernelwright/hip/{_INCLUDES[kind]}"', "#include <hip/hip_runtime.h>"]
     lines += [

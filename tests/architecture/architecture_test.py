@@ -178,9 +178,9 @@ def lines(path: Path) -> int:
 @pytest.mark.parametrize("folder", [*sorted(set(ROOMS.values())), "benchmarks", "dispatcher_cpp", "examples", "tests"])
 def test_no_file_is_too_long(folder: str) -> None:
     """Tests too."""
-    found = [path for path in sorted((ROOT / folder).rglob("*")) if path.suffix in SOURCES]
-    assert found, f"no sources of {folder}: the test does not see them"
-    for path in found:
+    paths = [path for path in sorted((ROOT / folder).rglob("*")) if path.suffix in SOURCES]
+    assert paths, f"no sources of {folder}: the test does not see them"
+    for path in paths:
         assert lines(path) <= MAX_LINES, f"{path.relative_to(ROOT)}: divide it"
 
 

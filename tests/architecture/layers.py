@@ -76,9 +76,9 @@ LAYERS: dict[str, tuple[tuple[str, ...], ...]] = {
 
 def layer(package: str, module: str) -> int:
     """The floor of a module, 0 is the lowest."""
-    found = {name: floor for floor, names in enumerate(LAYERS[package]) for name in names}
+    floors = {name: floor for floor, names in enumerate(LAYERS[package]) for name in names}
     parts = module.split(".") if module else []
     for length in range(len(parts), 0, -1):
-        if (name := ".".join(parts[:length])) in found:
-            return found[name]
-    return found[""]
+        if (name := ".".join(parts[:length])) in floors:
+            return floors[name]
+    return floors[""]

@@ -36,9 +36,9 @@ def place(package: str) -> Path:
 
 def python_files(package: str) -> list[Path]:
     """Every Python file of a package."""
-    found = sorted(place(package).rglob("*.py"))
-    assert found, f"no sources of {package}: the test does not see the tree"
-    return found
+    paths = sorted(place(package).rglob("*.py"))
+    assert paths, f"no sources of {package}: the test does not see the tree"
+    return paths
 
 
 def imported_modules(path: Path) -> Iterator[str]:
@@ -82,10 +82,10 @@ def circle(edges: dict[str, set[str]]) -> list[str]:
             return []
         road.append(name)
         for other in sorted(edges[name]):
-            if found := visit(other):
-                return found
+            if cycle := visit(other):
+                return cycle
         road.pop()
         done.add(name)
         return []
 
-    return next((found for name in sorted(edges) if (found := visit(name))), [])
+    return next((cycle for name in sorted(edges) if (cycle := visit(name))), [])

@@ -47,11 +47,11 @@ class TestFile:
 @cache
 def marked_files() -> dict[str, TestFile]:
     """By path below the root: every file of tests that uses the mark."""
-    found = {}
+    by_path = {}
     for path in ROOT.glob("*/**/*_test.py"):
         if "pytest.mark.thorough" in (text := path.read_text()) and (file := read(text)).families:
-            found[path.relative_to(ROOT).as_posix()] = file
-    return found
+            by_path[path.relative_to(ROOT).as_posix()] = file
+    return by_path
 
 
 def read(text: str) -> TestFile:
@@ -82,11 +82,11 @@ def _marks(node: ast.AST) -> Iterator[ast.Call]:
 @cache
 def files_by_tier() -> dict[str, set[str]]:
     """Paths below the root of the files that targets of tests list, ``default`` and ``thorough``."""
-    found: dict[str, set[str]] = {"default": set(), "thorough": set()}
+    by_tier: dict[str, set[str]] = {"default": set(), "thorough": set()}
     for path in ROOT.glob("**/BUILD"):
         if "downstream" not in path.parts:
-            _execute(path, found)
-    return found
+            _execute(path, by_tier)
+    return by_tier
 
 
 class _Names(dict[str, Any]):
@@ -98,10 +98,10 @@ class _Names(dict[str, Any]):
         return lambda *arguments, **fields: None
 
 
-def _execute(build: Path, found: dict[str, set[str]]) -> None:
+def _execute(build: Path, by_tier: dict[str, set[str]]) -> None:
     def python_tests(sources: list[str] | None = None, tags: Any = (), **fields: Any) -> None:
         tier = "thorough" if "thorough" in tags else "default"
-        found[tier] |= _matching(build.parent, sources or ["*_test.py"])
+        by_tier[tier] |= _matching(build.parent, sources or ["*_test.py"])
 
     names = _Names(python_tests=python_tests)
     for script in (PRELUDE, build):

@@ -91,9 +91,9 @@ def one_by_one(q: Array, k: Array, v: Array, f: Features) -> tuple[Array, Array]
 def test_forward_is_what_the_formulas_say(features: Features, kv_heads: int) -> None:
     q, k, v, _ = operands(kv_heads)
     o, lse = one_by_one(q, k, v, features)
-    found = forward(q, k, v, features)
-    np.testing.assert_allclose(found.o, o, rtol=1e-12, atol=1e-14)
-    np.testing.assert_allclose(found.lse, lse, rtol=1e-12, atol=1e-14)
+    actual = forward(q, k, v, features)
+    np.testing.assert_allclose(actual.o, o, rtol=1e-12, atol=1e-14)
+    np.testing.assert_allclose(actual.lse, lse, rtol=1e-12, atol=1e-14)
 
 
 def slope(function: Callable[[Array], float], at: Array) -> Array:
@@ -113,14 +113,14 @@ def test_gradients_are_those_of_the_forward_pass(features: Features) -> None:
     def value(q: Array, k: Array, v: Array, features: Features = features) -> float:
         return float((forward(q, k, v, features).o * do).sum())
 
-    found = backward(q, k, v, do, features)
-    np.testing.assert_allclose(found.dq, slope(lambda x: value(x, k, v), q), atol=1e-8)
-    np.testing.assert_allclose(found.dk, slope(lambda x: value(q, x, v), k), atol=1e-8)
-    np.testing.assert_allclose(found.dv, slope(lambda x: value(q, k, x), v), atol=1e-8)
-    np.testing.assert_allclose(found.d, (do * forward(q, k, v, features).o).sum(-1), atol=1e-12)
+    gradients = backward(q, k, v, do, features)
+    np.testing.assert_allclose(gradients.dq, slope(lambda x: value(x, k, v), q), atol=1e-8)
+    np.testing.assert_allclose(gradients.dk, slope(lambda x: value(q, x, v), k), atol=1e-8)
+    np.testing.assert_allclose(gradients.dv, slope(lambda x: value(q, k, x), v), atol=1e-8)
+    np.testing.assert_allclose(gradients.d, (do * forward(q, k, v, features).o).sum(-1), atol=1e-12)
     if features.bias is not None:
         by_bias = slope(lambda x: value(q, k, v, replace(features, bias=x)), features.bias)
-        np.testing.assert_allclose(found.dbias, by_bias, atol=1e-8)
+        np.testing.assert_allclose(gradients.dbias, by_bias, atol=1e-8)
 
 
 def test_masks_by_hand() -> None:
@@ -134,8 +134,8 @@ def test_masks_by_hand() -> None:
 def test_rows_that_see_nothing_are_zeros() -> None:
     q, k, v, do = operands()
     features = Features(window=Window(0, 0, bottom_right=False))
-    found = forward(q, k[:, :3], v[:, :3], features)
-    assert (found.o[:, 3:] == 0).all() and np.isneginf(found.lse[:, 3:]).all() and np.isfinite(found.o).all()
+    output = forward(q, k[:, :3], v[:, :3], features)
+    assert (output.o[:, 3:] == 0).all() and np.isneginf(output.lse[:, 3:]).all() and np.isfinite(output.o).all()
     gradients = backward(q, k[:, :3], v[:, :3], do, features)
     assert (gradients.dq[:, 3:] == 0).all() and np.isfinite(gradients.dk).all()
     none = forward(q, k[:, :0], v[:, :0])

@@ -21,9 +21,9 @@ def test_the_rest_runs_after_a_seed_that_fails() -> None:
         while seed == 18 and time.process_time() - began < 0.05:
             pass
 
-    found = run_each(work, range(10, 20), 0.5)
-    assert (found.tried, found.slowest_seed) == (10, 18) and 0.05 <= found.slowest < 0.6
-    hang, crash, error = found.failures
+    report = run_each(work, range(10, 20), 0.5)
+    assert (report.tried, report.slowest_seed) == (10, 18) and 0.05 <= report.slowest < 0.6
+    hang, crash, error = report.failures
     assert "seed 13: takes longer than 0.5 s" in hang
     assert "seed 15: ends the process with status -11" in crash
     assert "seed 17" in error and "ValueError: a word" in error

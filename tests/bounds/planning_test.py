@@ -70,9 +70,9 @@ def dispatcher(tmp_path_factory: pytest.TempPathFactory) -> Dispatcher:
 
 
 def check(function: Callable[[int], object], seconds: float = SECONDS) -> None:
-    found = run_each(function, range(COUNT), seconds)
-    assert not found.failures, "\n".join(found.failures)
-    assert found.tried == COUNT
+    report = run_each(function, range(COUNT), seconds)
+    assert not report.failures, "\n".join(report.failures)
+    assert report.tried == COUNT
 
 
 @pytest.mark.parametrize("name", PROBLEMS)
@@ -109,8 +109,8 @@ def test_problems_are_planned_in_bounded_time(name: str, dispatcher: Dispatcher)
 @pytest.mark.parametrize("power", [11, 13, 20, 40, 61])
 def test_backward_data_is_planned_whatever_its_stride(power: int, dispatcher: Dispatcher) -> None:
     problem = ConvProblem("backward_data", 2, 8, 8, (9, 10), (3, 2), stride=(1, 2**power))
-    found = run_each(lambda _: dispatcher.plan(problem), range(1), SECONDS)
-    assert not found.failures and found.tried == 1
+    report = run_each(lambda _: dispatcher.plan(problem), range(1), SECONDS)
+    assert not report.failures and report.tried == 1
 
 
 def test_points_that_no_filter_point_meets_are_zero(dispatcher: Dispatcher) -> None:

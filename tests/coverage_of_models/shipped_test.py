@@ -16,8 +16,8 @@ LIBRARIES = [(name, arch) for name, archs in shipped.LIBRARIES.items() for arch 
 @pytest.mark.parametrize(("operation", "arch"), sorted(LIBRARIES, key=lambda each: each[1] not in shipped.CPU))
 def test_the_page_states_what_a_library_serves(operation: str, arch: str) -> None:
     with as_file(files(operation).joinpath("")) as folder:
-        found = shipped.served(folder, operation, arch)
-    if found is None:
+        by_use = shipped.served(folder, operation, arch)
+    if by_use is None:
         pytest.skip(f"this processor does not run {arch}")
     stated = {use: shares[arch] for (name, use), shares in shipped.stated().items() if name == operation}
-    assert {use: shipped.cell(share) for use, share in found.items()} == stated
+    assert {use: shipped.cell(share) for use, share in by_use.items()} == stated

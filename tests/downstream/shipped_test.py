@@ -35,11 +35,11 @@ for name in sys.argv[1:]:
 
 def shipped() -> list[tuple[str, str]]:
     """Each library with each architecture that its BUILD file names."""
-    found = []
+    libraries = []
     for build in sorted((ROOT / "kernels").glob("*/BUILD")):
         named = re.findall(r"^[A-Z]+ = (\[.*\])$", build.read_text(), re.MULTILINE)
-        found += sorted((build.parent.name, arch) for names in named for arch in json.loads(names))
-    return found
+        libraries += sorted((build.parent.name, arch) for names in named for arch in json.loads(names))
+    return libraries
 
 
 def distribution(library: str, arch: str) -> str:
@@ -94,9 +94,9 @@ def test_they_stand_side_by_side(every: Path, numpy: Path, tmp_path: Path) -> No
     names = [f"{library}.{arch}" for library, arch in shipped()]
     said = succeed(programs / "python", "-c", LOAD, *names).splitlines()
     assert [line.split(":")[0] for line in said] == [f"{library} for {arch}" for library, arch in shipped()]
-    found = json.loads(succeed(programs / "kernelwright", "doctor", "--json"))
+    report = json.loads(succeed(programs / "kernelwright", "doctor", "--json"))
     archs = {arch for _, arch in shipped()}
-    assert {entry["for"].split(" ")[0] for entry in found["libraries"]["kernels"]} == archs
+    assert {entry["for"].split(" ")[0] for entry in report["libraries"]["kernels"]} == archs
     verify = (sys.executable, "-m", "kernelwright.codegen", "verify", str(every))
     lines = succeed(*verify, env={"PYTHONPATH": f"{ROOT}/arch:{ROOT}/codegen"}).splitlines()
     assert len(lines) == len(shipped()) + 2 and all(": ok, " in line for line in lines)

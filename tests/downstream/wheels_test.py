@@ -91,9 +91,9 @@ def test_pip_installs_kernels_into_a_bare_environment_and_they_run(bare: Path) -
 
 
 def test_doctor_needs_nothing_else(bare: Path) -> None:
-    found = json.loads(succeed(bare / "kernelwright", "doctor", "--json"))
-    assert found["problems"] == []
-    (kernels,) = found["libraries"]["kernels"]
+    report = json.loads(succeed(bare / "kernelwright", "doctor", "--json"))
+    assert report["problems"] == []
+    (kernels,) = report["libraries"]["kernels"]
     assert kernels["for"].startswith("x86_64_v3 (x86-64 with AVX2")
     refused = run(bare / "kernelwright", "kernels", "--set", "gemm:essential")
     assert refused.returncode == 2 and "pip install 'kernelwright[build]'" in refused.stderr

@@ -23,15 +23,15 @@ def test_kernels_of_a_library_are_measured_and_nothing_is_built_twice(workspace:
     first = workspace.pants(*asked)
     assert first.exit_code == 0, first.stderr
     table = workspace.root / "dist/bench/t.lib.csv"
-    found = rows(table)
-    assert len(found) == 6 and {row["status"] for row in found} == {"ok", "refused"}
-    assert {row["problem_idx"] for row in found if row["status"] == "ok"} == {"0", "1"}
-    assert all(float(row["latency_ms"]) > 0 for row in found if row["status"] == "ok")
+    measured = rows(table)
+    assert len(measured) == 6 and {row["status"] for row in measured} == {"ok", "refused"}
+    assert {row["problem_idx"] for row in measured if row["status"] == "ok"} == {"0", "1"}
+    assert all(float(row["latency_ms"]) > 0 for row in measured if row["status"] == "ok")
     again = workspace.pants(*asked)
     assert again.exit_code == 2 and "add --append or --resume" in again.stderr
     assert not [description for description in again.ran if description.startswith(("Compile", "Link"))]
     assert workspace.pants(*asked, "--resume").exit_code == 0
-    assert rows(table) == found
+    assert rows(table) == measured
 
 
 def test_bad_input_ends_with_2(workspace: Workspace) -> None:

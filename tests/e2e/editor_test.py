@@ -22,9 +22,9 @@ def edited(workspace: Workspace) -> Workspace:
 
 
 def commands(edited: Workspace) -> list[dict[str, str]]:
-    found = json.loads((edited.root / "compile_commands.json").read_text())
-    assert isinstance(found, list)
-    return found
+    entries = json.loads((edited.root / "compile_commands.json").read_text())
+    assert isinstance(entries, list)
+    return entries
 
 
 def test_there_is_an_entry_for_each_source(edited: Workspace) -> None:

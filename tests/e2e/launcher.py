@@ -26,10 +26,10 @@ def named() -> Path | None:
     path = os.environ.get(VARIABLE)
     if not path:
         return None
-    found = Path(path).resolve()
-    if not os.access(found, os.X_OK) or found.is_dir():
+    program = Path(path).resolve()
+    if not os.access(program, os.X_OK) or program.is_dir():
         raise ValueError(f"{VARIABLE} is {path!r}, which is no program; name a launcher of Pants by its path")
-    return found
+    return program
 
 
 def command(workspace: Path) -> str:

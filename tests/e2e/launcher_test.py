@@ -45,15 +45,15 @@ def base_interpreter(environment: str, name: str) -> Path:
 
 def launcher_python() -> Path:
     """The Python 3.9 that the launcher found on this machine."""
-    found = subprocess.check_output(["./pants", "--launcher-python"], cwd=ROOT, text=True, env=os.environ).strip()
-    return base_interpreter(found, "python3.9")
+    python = subprocess.check_output(["./pants", "--launcher-python"], cwd=ROOT, text=True, env=os.environ).strip()
+    return base_interpreter(python, "python3.9")
 
 
 def newer_python() -> Path:
     """A Python of 3.11 or newer of this machine: the one that runs the lint tools."""
-    found = subprocess.check_output([".ci/lint", "--python"], cwd=ROOT, text=True, env=os.environ).strip()
-    version = subprocess.check_output([found, "-c", "import sys; print('%d.%d' % sys.version_info[:2])"], text=True)
-    return base_interpreter(found, f"python{version.strip()}")
+    python = subprocess.check_output([".ci/lint", "--python"], cwd=ROOT, text=True, env=os.environ).strip()
+    version = subprocess.check_output([python, "-c", "import sys; print('%d.%d' % sys.version_info[:2])"], text=True)
+    return base_interpreter(python, f"python{version.strip()}")
 
 
 def mirror(folder: Path) -> Path:

@@ -88,12 +88,12 @@ def test_a_kernel_beyond_its_limits_fails_its_build_with_the_numbers(workspace: 
     refused = workspace.pants("package", "limited:lib")
     assert refused.exit_code == 1
     beyond = r"gemm_fp32_ccr_\S+: (\d+) [^;]+; allowed: at most (\d+) \((max_\w+)\)"
-    found = {limit: (int(used), allowed) for used, allowed, limit in re.findall(beyond, refused.stderr)}
-    assert {limit: allowed for limit, (_, allowed) in found.items()} == {
+    exceeded = {limit: (int(used), allowed) for used, allowed, limit in re.findall(beyond, refused.stderr)}
+    assert {limit: allowed for limit, (_, allowed) in exceeded.items()} == {
         "max_registers": "2",
         "max_scratch_bytes": "3",
     }, refused.stderr
-    assert 2 < found["max_registers"][0] <= 16 and found["max_scratch_bytes"][0] >= 6 * 16 * 4
+    assert 2 < exceeded["max_registers"][0] <= 16 and exceeded["max_scratch_bytes"][0] >= 6 * 16 * 4
     assert "Traceback" not in refused.stderr and not (workspace.root / "dist/limited").exists()
 
 

@@ -114,12 +114,12 @@ class Workspace:
 
     def _daemons_by_title(self) -> list[int]:
         title = f"pantsd [{self.root}]".encode()
-        found = []
+        pids = []
         for process in Path("/proc").glob("[0-9]*"):
             with contextlib.suppress(OSError):  # it ended meanwhile
                 if (process / "cmdline").read_bytes().startswith(title):
-                    found.append(int(process.name))
-        return found
+                    pids.append(int(process.name))
+        return pids
 
     def _daemon_cpu_s(self) -> float:
         """User and system seconds of the daemon and of the children it has waited for."""

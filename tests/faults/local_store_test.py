@@ -83,9 +83,9 @@ def damage(store: Path) -> list[str]:
     program = ROOT / "bindings/kernelwright/dispatch/tools/lmdb_shards.py"
     shards = sorted((store / "files").glob("*/data.mdb"))
     said = subprocess.check_output([sys.executable, program, *shards], text=True)
-    found = [json.loads(line) for line in said.splitlines()]
-    assert sum(shard["files"] for shard in found) > 100 and not any(shard["error"] for shard in found)
-    return [digest for shard in found for digest in shard["damaged"]]
+    reports = [json.loads(line) for line in said.splitlines()]
+    assert sum(shard["files"] for shard in reports) > 100 and not any(shard["error"] for shard in reports)
+    return [digest for shard in reports for digest in shard["damaged"]]
 
 
 def test_the_doctor_finds_a_damaged_build_file(build: CheapBuilds, tmp_path: Path) -> None:

@@ -17,11 +17,11 @@ def test_every_architecture_has_goldens(name: str) -> None:
 
 @pytest.mark.parametrize(("name", "arch"), [(name, arch) for name in shipped.SETS for arch in GOLDENS[name]])
 def test_names_identities_commands_and_files_are_the_golden_ones(name: str, arch: str) -> None:
-    found = shipped.described(name, arch)
+    actual = shipped.described(name, arch)
     golden = GOLDENS[name][arch]
-    assert list(found["kernels"]) == list(golden["kernels"])
+    assert list(actual["kernels"]) == list(golden["kernels"])
     for column, what in enumerate(("identities", "commands", "generated files")):
-        changed = [name for name, row in found["kernels"].items() if row[column] != golden["kernels"][name][column]]
+        changed = [name for name, row in actual["kernels"].items() if row[column] != golden["kernels"][name][column]]
         assert not changed, f"{what} of {len(changed)} kernels changed, e.g. {changed[0]}"
-    assert found["library"] == golden["library"]
-    assert found["table"] == golden["table"]
+    assert actual["library"] == golden["library"]
+    assert actual["table"] == golden["table"]

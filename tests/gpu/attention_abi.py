@@ -84,5 +84,5 @@ def kernels(path: Path) -> Iterator[AttentionKernel]:
 
 def strides(tensor: Any, order: str) -> Strides:
     """Strides of a torch tensor with dimensions in ``order``: letters of request, head, row; the last is contiguous."""
-    found: Mapping[str, int] = dict(zip(order, tensor.stride(), strict=False))
-    return Strides(found.get("b", 0), found.get("h", 0), found.get("s", 0))
+    by_letter: Mapping[str, int] = dict(zip(order, tensor.stride(), strict=False))
+    return Strides(by_letter.get("b", 0), by_letter.get("h", 0), by_letter.get("s", 0))

@@ -54,7 +54,7 @@ class Wanted:
 
 def wanted(case: Case, x: Operands, d_o: Any) -> Wanted:
     """What a kernel is to compute."""
-    found = Wanted([], [], [], [])
+    expected = Wanted([], [], [], [])
     for request in range(len(case.queries)):
         parts = [split(case, x, t, request, keys) for t, keys in ((x.q, False), (x.k, True), (x.v, True))]
         leaves = [part.double().requires_grad_() for part in parts]
@@ -65,18 +65,18 @@ def wanted(case: Case, x: Operands, d_o: Any) -> Wanted:
         o, lse = reference(*leaves, case, leaves[0].shape[-1] ** -0.5, None, bias)
         given = split(case, x, d_o, request, False).double()
         rounded = (given * (o.detach().to(x.o.dtype).double() - o.detach())).sum(-1).mT
-        found.gradients.append(_gradients((o * given).sum(), leaves))
-        found.rounding.append(_gradients((lse * rounded)[lse.isfinite()].sum(), leaves))
-        found.outs.append(o.detach())
-        found.lses.append(lse.detach())
-    return found
+        expected.gradients.append(_gradients((o * given).sum(), leaves))
+        expected.rounding.append(_gradients((lse * rounded)[lse.isfinite()].sum(), leaves))
+        expected.outs.append(o.detach())
+        expected.lses.append(lse.detach())
+    return expected
 
 
 def _gradients(total: Any, leaves: list[Any]) -> list[Any]:
     if not total.requires_grad:  # LSE of queries without keys is no function of the operands
         return [torch.zeros_like(leaf) for leaf in leaves]
-    found = torch.autograd.grad(total, leaves, retain_graph=True, allow_unused=True)
-    return [torch.zeros_like(leaf) if one is None else one for leaf, one in zip(leaves, found, strict=True)]
+    grads = torch.autograd.grad(total, leaves, retain_graph=True, allow_unused=True)
+    return [torch.zeros_like(leaf) if one is None else one for leaf, one in zip(leaves, grads, strict=True)]
 
 
 def computed(
@@ -109,11 +109,11 @@ def computed(
     return x, [dq, dk, dv], exact
 
 
-def errors(case: Case, x: Operands, found: list[Any], exact: Wanted) -> list[str]:
+def errors(case: Case, x: Operands, grads: list[Any], exact: Wanted) -> list[str]:
     """Each gradient that is off by more than TOLERANCE, and by more than twice what rounding O adds."""
     off = []
     for index, name in enumerate(("dq", "dk", "dv")):
-        got = [split(case, x, found[index], r, index > 0).double() for r in range(len(exact.gradients))]
+        got = [split(case, x, grads[index], r, index > 0).double() for r in range(len(exact.gradients))]
         want = torch.cat([one[index].flatten() for one in exact.gradients])
         if not want.numel():
             continue
@@ -141,10 +141,10 @@ def cases_of(kernel: AttentionKernel) -> list[Case]:
 def test_gradients_are_right(attention: AttentionKernel) -> None:
     wrong = []
     for seed, case in enumerate(cases_of(attention)):
-        x, found, exact = computed(attention, case, seed)
-        wrong += errors(case, x, found, exact)
+        x, grads, exact = computed(attention, case, seed)
+        wrong += errors(case, x, grads, exact)
         if case.counts:  # keys that do not count have gradients of zero
-            for tensor in found[1:]:
+            for tensor in grads[1:]:
                 rows = tensor.transpose(1, 2) if case.heads_first else tensor
                 if not all(bool((rows[r, count:] == 0).all()) for r, count in enumerate(case.counts)):
                     wrong.append(f"{case}: gradients of keys that do not count")
@@ -182,8 +182,8 @@ def test_gradients_of_random_problems(attention: AttentionKernel) -> None:
         case = drawn(random, attention)
         if not (sum(case.queries) and sum(case.keys)):
             continue
-        x, found, exact = computed(attention, case, seed, deterministic and seed % 2 == 0)
-        wrong += errors(case, x, found, exact)
+        x, grads, exact = computed(attention, case, seed, deterministic and seed % 2 == 0)
+        wrong += errors(case, x, grads, exact)
     assert not wrong, "\n".join(wrong)
 
 

@@ -51,11 +51,11 @@ class Case:
 
     def bounds(self) -> list[tuple[int, int, int, int]]:
         """First row and number of rows of each request's queries, then of its keys."""
-        found, q, k = [], 0, 0
+        ranges, q, k = [], 0, 0
         for n, m in zip(self.queries, self.keys, strict=True):
-            found.append((q, n, k, m))
+            ranges.append((q, n, k, m))
             q, k = q + n, k + m
-        return found
+        return ranges
 
 
 def visible(n: int, m: int, mask: str, window: tuple[int, int], device: str) -> torch.Tensor:
@@ -249,10 +249,10 @@ def compare(case: Case, dtype: str, x: Operands, skip: int | None = None) -> tup
         expected.append(want.flatten())
         if case.lse:
             first = case.bounds()[request][0]
-            found = x.lse[:, first : first + len(q)] if case.group else x.lse[request]
-            assert bool((torch.isneginf(found) == torch.isneginf(lse)).all()), "-inf of LSE"
-            assert not bool(torch.isnan(found).any()), "NaN in LSE"
-            difference = torch.where(torch.isneginf(lse), 0.0, found.double() - lse).abs()
+            kernel_lse = x.lse[:, first : first + len(q)] if case.group else x.lse[request]
+            assert bool((torch.isneginf(kernel_lse) == torch.isneginf(lse)).all()), "-inf of LSE"
+            assert not bool(torch.isnan(kernel_lse).any()), "NaN in LSE"
+            difference = torch.where(torch.isneginf(lse), 0.0, kernel_lse.double() - lse).abs()
             worst = max(worst, float(difference.max()) if difference.numel() else 0.0)
     one, other = torch.cat(got), torch.cat(expected)
     assert not bool(torch.isnan(one).any()), "NaN in O"

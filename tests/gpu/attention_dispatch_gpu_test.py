@@ -64,9 +64,9 @@ def causal(rows: int, keys: int, left: int = -1) -> Any:
     return (key <= place) & ((key >= place - left) if left >= 0 else True)
 
 
-def near(found: Any, wanted: Any) -> bool:
+def near(actual: Any, wanted: Any) -> bool:
     synchronize()
-    return bool((found.double() - wanted).norm() <= 1e-2 * wanted.norm())
+    return bool((actual.double() - wanted).norm() <= 1e-2 * wanted.norm())
 
 
 @pytest.mark.parametrize(("rows", "keys"), [(257, 257), (100, 611), (1, 5000)])
@@ -187,10 +187,10 @@ def test_gradients_of_torch_operators(dispatcher: Any, in_use: None, mask: str |
         sleep()
         out = kernelwright_torch.scaled_dot_product_attention(*leaves, enable_gqa=True, mask=mask)
         late = torch.randn_like(out)
-        found = torch.autograd.grad(out, leaves, late)
+        grads = torch.autograd.grad(out, leaves, late)
     synchronize()
     wide = [leaf.detach().double().requires_grad_() for leaf in leaves]
     wanted = torch.nn.functional.scaled_dot_product_attention(*wide, is_causal=mask is not None, enable_gqa=True)
     assert near(out, wanted.detach())
-    for one, other in zip(found, torch.autograd.grad(wanted, wide, late.double()), strict=True):
+    for one, other in zip(grads, torch.autograd.grad(wanted, wide, late.double()), strict=True):
         assert (one.double() - other).norm() <= 2e-2 * other.norm()

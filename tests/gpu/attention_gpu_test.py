@@ -62,10 +62,10 @@ def cases_of(kernel: AttentionKernel) -> list[Case]:
     if traits.masks & GENERIC:
         masks = WINDOWS
     like = scores_of(kernel, 0)  # a forward kernel has one kind
-    found = [replace(case, mask=mask, window=window, **like) for case in CASES for mask, window in masks]
+    cases = [replace(case, mask=mask, window=window, **like) for case in CASES for mask, window in masks]
     if traits.sinks & 2:
-        found += [replace(case, sink=True) for case in found[::3]]
-    return found
+        cases += [replace(case, sink=True) for case in cases[::3]]
+    return cases
 
 
 def launched(kernel: AttentionKernel, case: Case, seed: int) -> Any:

@@ -38,9 +38,9 @@ def leaves(*front: int, rows: int, keys: int) -> tuple[Any, ...]:
     return tuple(drawn(*front, *shape, HDIM).requires_grad_() for shape in shapes)
 
 
-def close(found: tuple[Any, ...], wanted: tuple[Any, ...]) -> bool:
+def close(grads: tuple[Any, ...], wanted: tuple[Any, ...]) -> bool:
     synchronize()
-    return all((a.double() - b.double()).norm() <= 2e-2 * b.double().norm() for a, b in zip(found, wanted, strict=True))
+    return all((a.double() - b.double()).norm() <= 2e-2 * b.double().norm() for a, b in zip(grads, wanted, strict=True))
 
 
 def with_sinks(out: Any, lse: Any, sinks: Any) -> Any:
@@ -50,7 +50,7 @@ def with_sinks(out: Any, lse: Any, sinks: Any) -> Any:
 
 def requests(operands: tuple[Any, ...], left: int, sinks: Any = None, slopes: Any = None) -> Any:
     """O of all requests in float64; causal, the last query at the last key."""
-    found = []
+    outs = []
     for (q0, q1), (k0, k1) in zip(pairwise(starts(QUERIES).tolist()), pairwise(starts(KEYS).tolist()), strict=True):
         q, k, v = operands[0][q0:q1], operands[1][k0:k1], operands[2][k0:k1]
         sees, bias = causal(q1 - q0, k1 - k0, left), torch.zeros((), device=DEVICE)
@@ -60,8 +60,8 @@ def requests(operands: tuple[Any, ...], left: int, sinks: Any = None, slopes: An
         seen = sees.any(1)
         out, lse = exact(q, k, v, sees | ~seen[:, None], bias)
         out = with_sinks(out, lse, sinks) if sinks is not None else out
-        found.append(torch.where(seen[:, None, None], out, 0.0))
-    return torch.cat(found)
+        outs.append(torch.where(seen[:, None, None], out, 0.0))
+    return torch.cat(outs)
 
 
 @pytest.mark.parametrize("left", [-1, 40])
@@ -79,11 +79,11 @@ def test_varlen(in_use: None, left: int, kind: str) -> None:  # noqa: F811
             sinks=sinks, alibi_slopes=slopes, deterministic=kind == "deterministic",
         )  # fmt: skip
         late = torch.randn_like(out)
-        found = torch.autograd.grad(out, wanted_of, late)
+        grads = torch.autograd.grad(out, wanted_of, late)
     wide = [leaf.detach().double().requires_grad_() for leaf in wanted_of]
     wanted = requests(tuple(wide[:3]), left, wide[3] if sinks is not None else None, slopes)
     assert near(out, wanted.detach())
-    assert close(found, torch.autograd.grad(wanted, wide, late.double()))
+    assert close(grads, torch.autograd.grad(wanted, wide, late.double()))
 
 
 @pytest.mark.parametrize("kind", ["alibi", "mask", "boolean"])
@@ -104,13 +104,13 @@ def test_gradients_with_a_bias(in_use: None, kind: str) -> None:  # noqa: F811
     q, k, v = (leaf.transpose(1, 2) for leaf in operands)
     out = kernelwright_torch.scaled_dot_product_attention(q, k, v, enable_gqa=True, **options)
     late = torch.randn_like(out)
-    found = torch.autograd.grad(out, operands, late)
+    grads = torch.autograd.grad(out, operands, late)
     wide = [leaf.detach().double().requires_grad_() for leaf in operands]
     added = added.expand(2, HEADS, 200, 333)
     whole = [exact(*(leaf[at] for leaf in wide), bias=added[at])[0].transpose(0, 1) for at in range(2)]
     wanted = torch.stack(whole)
     assert near(out, wanted.detach())
-    assert close(found, torch.autograd.grad(wanted, wide, late.double()))
+    assert close(grads, torch.autograd.grad(wanted, wide, late.double()))
 
 
 def test_gradients_of_a_bias_are_refused(in_use: None) -> None:  # noqa: F811

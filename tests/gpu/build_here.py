@@ -34,10 +34,10 @@ DEVICE = Device("cuda:0", arch=ARCH)
 
 def toolchains(nvcc: str | None, gcc: str) -> dict[str, dict[str, str]]:
     """The machine's compilers, told apart by their bytes and versions; kernels by the pinned clang without ``nvcc``."""
-    found = {"host": {"choice": "system", "path": gcc, "fingerprint": _fingerprint(gcc)}}
+    compilers = {"host": {"choice": "system", "path": gcc, "fingerprint": _fingerprint(gcc)}}
     if nvcc is not None:
-        found["cuda"] = {"choice": "system-nvcc", "path": nvcc, "fingerprint": _fingerprint(nvcc, gcc)}
-    return found
+        compilers["cuda"] = {"choice": "system-nvcc", "path": nvcc, "fingerprint": _fingerprint(nvcc, gcc)}
+    return compilers
 
 
 def _fingerprint(*tools: str) -> str:
@@ -75,15 +75,15 @@ def sample(count: int, seed: int = 0) -> list[dict[str, Any]]:
     random_ = random.Random(seed)
     names = [name for name in kernel_set_names() if not name.endswith(("_all", "_essential"))]
     random_.shuffle(names)
-    found: dict[str, dict[str, Any]] = {}
+    specs: dict[str, dict[str, Any]] = {}
     for name in names:
         try:
             kernel = random_.choice(expand_kernel_set(name, load(ARCH)).kernels)
         except EmptyExpansionError:
             continue
-        if len(found) < count:
-            found.setdefault(kernel.identity, json.loads(kernel.spec.model_dump_json()))
-    return list(found.values())
+        if len(specs) < count:
+            specs.setdefault(kernel.identity, json.loads(kernel.spec.model_dump_json()))
+    return list(specs.values())
 
 
 def build(

@@ -175,12 +175,12 @@ def test_repeated_launches_give_the_same_bits() -> None:
     generator = torch.Generator(DEVICE).manual_seed(1)
     for one in (x, dy):
         one.fill(False, generator)
-    found = set()
+    distinct = set()
     for _ in range(5):
         dispatcher().plan(problem)(x.view, dy.view, out.view)
         synchronize()
-        found.add(bytes(out.view.cpu().view(torch.int16).numpy().tobytes()))
-    assert len(found) == 1
+        distinct.add(bytes(out.view.cpu().view(torch.int16).numpy().tobytes()))
+    assert len(distinct) == 1
 
 
 def test_a_gradient_of_no_images_is_zero() -> None:

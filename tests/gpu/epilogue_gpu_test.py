@@ -132,9 +132,9 @@ def check(chosen: Any, spec: Any, e: Epilogue, shape: tuple[int, int, int], step
         total = total * d.view.double() if e.d_op == "multiply" else total + d.view.double()
     expected = ACTIVATIONS[e.activation](total)
     exact = e.activation in ("none", "relu")
-    found = out.view.double()
-    right = found == expected.to(TORCH[wide]).double() if exact else (
-        (found - expected).abs() <= TOLERANCE[wide] * expected.abs() + 2e-6 + (0 if wide == "fp32" else 1e-6)
+    actual = out.view.double()
+    right = actual == expected.to(TORCH[wide]).double() if exact else (
+        (actual - expected).abs() <= TOLERANCE[wide] * expected.abs() + 2e-6 + (0 if wide == "fp32" else 1e-6)
     )  # fmt: skip
     wrong = ~right
     assert not wrong.any(), (

@@ -52,14 +52,14 @@ def dispatcher(request: pytest.FixtureRequest, gpu: None) -> Iterator[Any]:
 @pytest.fixture
 def own(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """The addresses of workspaces that single launches own."""
-    found, of_launch = [], OperationPlan._of_launch
+    addresses, of_launch = [], OperationPlan._of_launch
 
     def noted(plan: Any, *arguments: Any) -> int:
-        found.append(of_launch(plan, *arguments))
-        return found[-1]
+        addresses.append(of_launch(plan, *arguments))
+        return addresses[-1]
 
     monkeypatch.setattr(OperationPlan, "_of_launch", noted)
-    return found
+    return addresses
 
 
 def drawn(*shape: int) -> Any:
@@ -74,7 +74,7 @@ def replayed(call: Call, inputs: list[Any]) -> list[Any]:
             call()
         synchronize()
         with torch.cuda.graph(graph, stream=stream):
-            found = call()
+            outputs = call()
         call()  # by what launches share again
         with torch.no_grad():
             for one in inputs:
@@ -88,11 +88,11 @@ def replayed(call: Call, inputs: list[Any]) -> list[Any]:
         assert all(one.isnan().all() for one in others)
         call()
         synchronize()
-    return [one.double() for one in (found if isinstance(found, tuple) else (found,))]
+    return [one.double() for one in (outputs if isinstance(outputs, tuple) else (outputs,))]
 
 
-def same(found: list[Any], wanted: list[Any]) -> bool:
-    return all((one - other).norm() <= 2e-2 * other.norm() for one, other in zip(found, wanted, strict=True))
+def same(actual: list[Any], wanted: list[Any]) -> bool:
+    return all((one - other).norm() <= 2e-2 * other.norm() for one, other in zip(actual, wanted, strict=True))
 
 
 @pytest.mark.parametrize("dispatcher", ["gemm"], indirect=True)
@@ -106,10 +106,10 @@ def test_products(dispatcher: Any, own: list[int], way: str) -> None:
         "operator": lambda: kernelwright_torch.gemm(a, b.t()),
     }
     assert plan.workspace_bytes > 0 and dispatcher.plan_gemm(a, b.t()).workspace_bytes > 0
-    found = replayed(calls[way], [a, b])
+    outputs = replayed(calls[way], [a, b])
     # Operators never share; the native road launches all but the first itself, and allocates from torch.
     launches = {"plan": 1, "gemm": 1, "operator": 5 if ROAD.why_not else 1}
-    assert len(own) == launches[way] and same(found, [a.double() @ b.double().t()])
+    assert len(own) == launches[way] and same(outputs, [a.double() @ b.double().t()])
 
 
 @pytest.mark.parametrize("dispatcher", ["gemm"], indirect=True)
@@ -120,8 +120,8 @@ def test_graphs_of_a_compiled_function(dispatcher: Any, own: list[int]) -> None:
     with torch.cuda.device(DEVICE), torch.no_grad():
         for _ in range(4):
             a.copy_(torch.randn_like(a))
-            found = compiled(a, b).double()
-            assert same([found], [2 * (a.double() @ b.double().t())])
+            product = compiled(a, b).double()
+            assert same([product], [2 * (a.double() @ b.double().t())])
     assert own
     torch._dynamo.reset()
 
@@ -136,9 +136,9 @@ def test_convolutions_and_their_gradients(dispatcher: Any, own: list[int]) -> No
         y = conv(first, second, padding=1)
         return y.detach(), *torch.autograd.grad(y, (first, second), operands[2])
 
-    found = replayed(lambda: step(kernelwright_torch.conv2d, x, w, dy), [x, w, dy])
+    outputs = replayed(lambda: step(kernelwright_torch.conv2d, x, w, dy), [x, w, dy])
     exact = step(torch.nn.functional.conv2d, x.double(), w.double(), dy.double())
-    assert own and same(found, list(exact))
+    assert own and same(outputs, list(exact))
 
 
 @pytest.mark.parametrize("dispatcher", ["attention"], indirect=True)
@@ -154,9 +154,9 @@ def test_attention_and_its_gradients(dispatcher: Any, own: list[int], rows: int)
         out = attention(*given)
         return out.detach(), *torch.autograd.grad(out, given, operands[3])
 
-    found = replayed(lambda: step(kernelwright_torch.scaled_dot_product_attention, q, k, v, do), [q, k, v, do])
+    outputs = replayed(lambda: step(kernelwright_torch.scaled_dot_product_attention, q, k, v, do), [q, k, v, do])
     exact = step(torch.nn.functional.scaled_dot_product_attention, *(one.double() for one in (q, k, v, do)))
-    assert own and same(found, list(exact) if isinstance(exact, tuple) else [exact])
+    assert own and same(outputs, list(exact) if isinstance(exact, tuple) else [exact])
 
 
 @pytest.mark.parametrize("dispatcher", ["gemm"], indirect=True)

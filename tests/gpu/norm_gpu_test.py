@@ -84,13 +84,13 @@ def test_operators_of_torch_and_their_gradients(kind: str, dtype: Any, shape: tu
 def compares(kind: str, dtype: Any, shape: tuple[int, ...], given: list[Any], wide: list[Any]) -> None:
     """Results and gradients of the kernels with those of torch in float64."""
     if kind == "rms":
-        found, exact = kw.rms_norm(given[0], shape, given[1], 1e-5), functional.rms_norm(wide[0], shape, wide[1], 1e-5)
+        normed, exact = kw.rms_norm(given[0], shape, given[1], 1e-5), functional.rms_norm(wide[0], shape, wide[1], 1e-5)
     else:
-        found, exact = kw.layer_norm(given[0], shape, *given[1:]), functional.layer_norm(wide[0], shape, *wide[1:])
-    dy = torch.randn_like(found)
-    ours, exacts = torch.autograd.grad(found, given, dy), torch.autograd.grad(exact, wide, dy.double())
+        normed, exact = kw.layer_norm(given[0], shape, *given[1:]), functional.layer_norm(wide[0], shape, *wide[1:])
+    dy = torch.randn_like(normed)
+    ours, exacts = torch.autograd.grad(normed, given, dy), torch.autograd.grad(exact, wide, dy.double())
     bound = {torch.float32: 1e-5, torch.float16: 4e-3, torch.bfloat16: 3e-2}[dtype]
-    for one, other in zip((found, *ours), (exact, *exacts), strict=True):
+    for one, other in zip((normed, *ours), (exact, *exacts), strict=True):
         assert one.dtype == dtype
         assert (one.double() - other).abs().max().item() <= bound * max(other.abs().max().item(), 1.0)
     added, total = (kw.rms_norm if kind == "rms" else kw.layer_norm)(given[0], shape, residual=given[0])

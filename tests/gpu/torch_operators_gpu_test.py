@@ -71,16 +71,16 @@ def test_a_batch_with_one_b() -> None:
 
 
 def test_products_that_no_kernel_serves_are_refused() -> None:
-    found = gemm(rows(3, 128, 512), columns(3, 512, 640))
+    product = gemm(rows(3, 128, 512), columns(3, 512, 640))
     with pytest.raises(dispatch.NoKernelError, match="gemm needs another product, for a: "):
-        found.sum().backward()
+        product.sum().backward()
 
 
 def test_8_bits_are_for_inference() -> None:
     a, b = (torch.randn(256, 512, device=DEVICE).to(torch.float8_e4m3fn) for _ in range(2))
-    found = gemm(a, b.t(), out_dtype=torch.bfloat16)
+    product = gemm(a, b.t(), out_dtype=torch.bfloat16)
     exact = a.double() @ b.double().t()
-    assert found.dtype == torch.bfloat16 and (found.double() - exact).norm() <= 1e-2 * exact.norm()
+    assert product.dtype == torch.bfloat16 and (product.double() - exact).norm() <= 1e-2 * exact.norm()
     with pytest.raises(dispatch.ArrayError, match="a requires grad and is torch"):
         gemm(a.requires_grad_(), b.t(), out_dtype=torch.bfloat16)
 
@@ -101,11 +101,11 @@ def test_forward_and_backward_are_on_the_current_stream() -> None:
     with on_new_stream():
         sleep()
         x.copy_(late)
-        found = linear(x, weight)
-        found.backward(late)
+        output = linear(x, weight)
+        output.backward(late)
     synchronize()
     exact = late.double() @ weight.detach().double().t(), late.double().t() @ late.double()
-    for one, wanted in zip((found, weight.grad), exact, strict=True):
+    for one, wanted in zip((output, weight.grad), exact, strict=True):
         assert (one.double() - wanted).norm() <= 1e-2 * wanted.norm()
 
 
@@ -114,16 +114,16 @@ def test_a_cuda_graph_owns_its_workspace(dispatcher: dispatch.Dispatcher) -> Non
     for k in (512, 4096, 16384, 65536):
         a, b = (torch.randn(128, k, device=DEVICE).bfloat16() for _ in range(2))
         workspaces.append(dispatcher.plan_gemm(a, b.t()).workspace_bytes)
-        graph, found = torch.cuda.CUDAGraph(), gemm(a, b.t())
+        graph, product = torch.cuda.CUDAGraph(), gemm(a, b.t())
         with torch.cuda.device(DEVICE), torch.cuda.graph(graph):
-            found = gemm(a, b.t())
+            product = gemm(a, b.t())
         a.copy_(torch.randn_like(a))
         dispatch.trim()
         others = [torch.full((1 << 20,), float("nan"), device=DEVICE) for _ in range(64)]
         graph.replay()
         synchronize()
         exact = a.double() @ b.double().t()
-        assert (found.double() - exact).norm() <= 1e-2 * exact.norm()
+        assert (product.double() - exact).norm() <= 1e-2 * exact.norm()
         assert all(one.isnan().all() for one in others)
     assert any(workspaces)  # a long k is divided among multiprocessors
 
@@ -139,17 +139,17 @@ def test_compiled_training_steps(options: dict[str, Any]) -> None:
         for size in (256, 256, 256, 384):
             x = rows(size, 256).detach()
             expected = torch.autograd.grad(loss(x, *weights), weights)
-            found = torch.autograd.grad(compiled(x, *weights), weights)
-            for one, wanted in zip(found, expected, strict=True):
+            grads = torch.autograd.grad(compiled(x, *weights), weights)
+            for one, wanted in zip(grads, expected, strict=True):
                 assert (one.double() - wanted.double()).norm() <= 2e-2 * wanted.double().norm()
 
 
 def test_autocast_casts_to_bf16() -> None:
     x, weight = rows(256, 512, dtype=torch.float32), rows(640, 512, dtype=torch.float32)
     with torch.autocast("cuda", torch.bfloat16):
-        found = linear(x, weight)
-    assert found.dtype == torch.bfloat16
-    (grad,) = torch.autograd.grad(found.float().square().sum(), weight)
+        output = linear(x, weight)
+    assert output.dtype == torch.bfloat16
+    (grad,) = torch.autograd.grad(output.float().square().sum(), weight)
     wide = weight.detach().double().requires_grad_()
     (exact,) = torch.autograd.grad((x.detach().double() @ wide.t()).square().sum(), wide)
     assert grad.dtype == torch.float32 and (grad.double() - exact).norm() <= 2e-2 * exact.norm()

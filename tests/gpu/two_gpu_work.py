@@ -33,8 +33,8 @@ class Work:
         wait(self.ordinal)
         made = self.call()
         wait(self.ordinal)
-        found = self.out if made is None else made.contiguous().view(torch.uint8)
-        return found.cpu()
+        output = self.out if made is None else made.contiguous().view(torch.uint8)
+        return output.cpu()
 
 
 def poison(tensor: Any) -> Any:
@@ -101,7 +101,7 @@ def _grouped(library: KernelLibrary, kernel: KernelEntry, ordinal: int) -> Work:
     outs = [part.data_ptr() for part in out.split(sizes)]
 
     def call() -> None:
-        a, b, c = ([one.data_ptr() for one in found] for found in lists)
+        a, b, c = ([one.data_ptr() for one in tensors] for tensors in lists)
         plan(a, b, outs, c, workspace=_aligned(scratch))
 
     return Work(kernel.name, ordinal, out, call)

@@ -30,9 +30,9 @@ def is_active(device: int) -> bool:
 
 
 def current() -> int | None:
-    found = ctypes.c_void_p()
-    check(CUDA.cuCtxGetCurrent(ctypes.byref(found)))
-    return found.value
+    context = ctypes.c_void_p()
+    check(CUDA.cuCtxGetCurrent(ctypes.byref(context)))
+    return context.value
 
 
 def on_device(data: bytes) -> ctypes.c_uint64:
@@ -78,9 +78,9 @@ def main() -> None:
     result["after"] = is_active(other)
     check(CUDA.cuCtxPushCurrent_v2(context))
     check(CUDA.cuCtxSynchronize())
-    found = ctypes.create_string_buffer(2 * size * size)
-    check(CUDA.cuMemcpyDtoH_v2(found, out, ctypes.c_size_t(len(found))))
-    result["right"] = found.raw == b"\x00\x43" * (size * size)  # 128
+    host_copy = ctypes.create_string_buffer(2 * size * size)
+    check(CUDA.cuMemcpyDtoH_v2(host_copy, out, ctypes.c_size_t(len(host_copy))))
+    result["right"] = host_copy.raw == b"\x00\x43" * (size * size)  # 128
     print(json.dumps(result))
 
 

@@ -50,14 +50,14 @@ def odd(dice: random.Random) -> Any:
 
 def places(value: Any) -> list[tuple[Any, Any]]:
     """Each (object or list, key or index) inside a value."""
-    found, todo = [], [value]
+    slots, todo = [], [value]
     while todo:
         one = todo.pop()
         keys = list(one) if isinstance(one, dict) else range(len(one)) if isinstance(one, list) else ()
         for key in keys:
-            found.append((one, key))
+            slots.append((one, key))
             todo.append(one[key])
-    return found
+    return slots
 
 
 def _place(dice: random.Random, value: Any) -> tuple[Any, Any]:

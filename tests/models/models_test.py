@@ -88,14 +88,14 @@ MODELS: dict[str, tuple[str, dict[str, Any], Inputs, set[str]]] = {
 
 def losses(model: Any, batches: list[dict[str, torch.Tensor]]) -> list[float]:
     model.train()
-    steps, found = torch.optim.AdamW(model.parameters(), 1e-3), []
+    steps, history = torch.optim.AdamW(model.parameters(), 1e-3), []
     for batch in batches:
         steps.zero_grad()
         loss = model(**batch).loss
         loss.backward()
         steps.step()
-        found.append(loss.item())
-    return found
+        history.append(loss.item())
+    return history
 
 
 @pytest.mark.parametrize("name", MODELS)
@@ -111,8 +111,8 @@ def test_logits_and_training(name: str) -> None:
     with torch.no_grad():
         torch.testing.assert_close(ours(**batches[0]).logits, model(**batches[0]).logits, rtol=1e-3, atol=1e-4)
     assert operators <= {one.operator for one in report().operators}
-    found = losses(ours, batches)
-    torch.testing.assert_close(torch.tensor(found), torch.tensor(losses(model, batches)), rtol=1e-3, atol=1e-3)
+    our_losses = losses(ours, batches)
+    torch.testing.assert_close(torch.tensor(our_losses), torch.tensor(losses(model, batches)), rtol=1e-3, atol=1e-3)
     assert sum(one.ours for one in report().operators) > 0
     release(ours)
     assert [type(one) for one in ours.modules()] == [type(one) for one in model.modules()]

@@ -70,12 +70,12 @@ class _Operand:
     def values(self) -> Array:
         """What is there now; nothing outside of the rows may differ from what was."""
         now = np.asarray(self._memory.fetch(self._sent)).copy()
-        found = _rows_of(now, self._first, self._shape, self._stride).copy()
+        rows = _rows_of(now, self._first, self._shape, self._stride).copy()
         _rows_of(now, self._first, self._shape, self._stride)[...] = _rows_of(
             self._before, self._first, self._shape, self._stride
         )
         assert now.tobytes() == self._before.tobytes(), "memory outside of the operand was written"
-        return found
+        return rows
 
 
 def fp8(fnuz: bool) -> tuple[Any, float]:
@@ -126,7 +126,7 @@ def check(
     compare(p, values, {name: one.values() for name, one in outs.items()}, fnuz)
 
 
-def compare(p: NormProblem, given: Mapping[str, Array], found: Mapping[str, Array], fnuz: bool) -> None:
+def compare(p: NormProblem, given: Mapping[str, Array], outputs: Mapping[str, Array], fnuz: bool) -> None:
     """Results beside those of float64."""
     weight, bias = (None if name not in given else given[name][0] for name in ("weight", "bias"))
     bound = _SHARE * BOUNDS[p.dtype]
@@ -136,22 +136,22 @@ def compare(p: NormProblem, given: Mapping[str, Array], found: Mapping[str, Arra
             ("out", "dweight", "dbias"), reference.backward(*asked), reference.backward_terms(*asked), strict=True
         )
         for name, exact, terms in every:
-            if name in found:
-                assert off(found[name], exact, terms) < bound, name
+            if name in outputs:
+                assert off(outputs[name], exact, terms) < bound, name
         return
     s = given["x"]
     if p.residual:
         s = (s.astype(np.float32) + given["residual"].astype(np.float32)).astype(DTYPES[p.dtype])
-        assert np.array_equal(found["sum"], s)
+        assert np.array_equal(outputs["sum"], s)
     exact, terms = (one(s, p.kind, p.epsilon, weight, bias) for one in (reference.forward, reference.forward_terms))
     if not p.quantised:
-        assert off(found["out"], exact, terms) < bound
+        assert off(outputs["out"], exact, terms) < bound
         return
     largest = np.abs(exact).max(-1, initial=0)
     steps = 127.0 if p.dtype_y == "int8" else fp8(fnuz)[1]
-    scales, inexact = found["scales"][0].astype(np.float64), terms.max(-1, initial=0) * 2.0**-19
+    scales, inexact = outputs["scales"][0].astype(np.float64), terms.max(-1, initial=0) * 2.0**-19
     assert (np.abs(scales - largest / steps) <= (inexact + largest * 2.0**-20) / steps).all()
-    restored = found["out"].astype(np.float64) * scales[:, None]
+    restored = outputs["out"].astype(np.float64) * scales[:, None]
     step = largest / 254 if p.dtype_y == "int8" else np.abs(exact).T / 16 + largest / steps / 256
     assert (step * 1.001 + inexact >= np.abs(restored - exact).T).all()
-    assert (np.abs(found["out"].astype(np.float32)).max(-1, initial=0)[largest > 0] == steps).all()
+    assert (np.abs(outputs["out"].astype(np.float32)).max(-1, initial=0)[largest > 0] == steps).all()

@@ -19,9 +19,9 @@ def drawn(rng: np.random.Generator, shape: tuple[int, ...], dtype: str, offset: 
     return (rng.standard_normal(shape) + offset).astype(DTYPES[dtype])
 
 
-def off(found: Any, exact: Any, terms: Any = None) -> float:
+def off(actual: Any, exact: Any, terms: Any = None) -> float:
     """The largest error as a share of the largest number, or of the largest of its row's terms, which may cancel."""
-    wide = np.asarray(found).astype(np.float64)
+    wide = np.asarray(actual).astype(np.float64)
     assert np.isfinite(wide).all(), "an element was not written"
     scale = np.abs(exact).max(initial=0) if terms is None else terms.max(-1, initial=0, keepdims=True)
     return float((np.abs(wide - exact) / np.maximum(scale, 1e-30)).max(initial=0))
@@ -49,15 +49,15 @@ def statistics(s: Array, kind: str, epsilon: float) -> Statistics:
 
 def forward(s: Array, kind: str, epsilon: float, weight: Array | None, bias: Array | None) -> Array:
     """The norm of rows."""
-    found = statistics(s, kind, epsilon).normalised
-    found = found if weight is None else found * weight.astype(np.float64)
-    return found if bias is None else found + bias.astype(np.float64)
+    normed = statistics(s, kind, epsilon).normalised
+    normed = normed if weight is None else normed * weight.astype(np.float64)
+    return normed if bias is None else normed + bias.astype(np.float64)
 
 
 def forward_terms(s: Array, kind: str, epsilon: float, weight: Array | None, bias: Array | None) -> Array:
     """The sums of the absolute values of what results are sums of: their errors are shares of these."""
-    found = statistics(s, kind, epsilon)
-    size = np.abs(found.normalised) + found.lost
+    stats = statistics(s, kind, epsilon)
+    size = np.abs(stats.normalised) + stats.lost
     size = size if weight is None else size * np.abs(weight.astype(np.float64))
     return size if bias is None else size + np.abs(bias.astype(np.float64))
 

@@ -46,22 +46,22 @@ def of_python(text: str) -> Iterator[list[str | None]]:
 
 def of_cpp(text: str) -> Iterator[list[str | None]]:
     """The formats of a source, with None for each conversion."""
-    for found in re.finditer(r'"(?:[^"\\\n]|\\.)*"(?:\s*"(?:[^"\\\n]|\\.)*")*', text):
-        joined = re.sub(r'"\s*"', "", found[0])[1:-1]
+    for match in re.finditer(r'"(?:[^"\\\n]|\\.)*"(?:\s*"(?:[^"\\\n]|\\.)*")*', text):
+        joined = re.sub(r'"\s*"', "", match[0])[1:-1]
         pieces = re.split(r"(%[-0-9.]*(?:ll|z|PRI\w+)?[a-z])", joined)
         yield [None if piece.startswith("%") else piece for piece in pieces]
 
 
 @cache
 def templates() -> list[re.Pattern[str]]:
-    found: list[list[str | None]] = []
+    formats: list[list[str | None]] = []
     for room in ROOMS:
         for path in python_files(room):
             if is_shipped(path):
-                found += of_python(path.read_text())
+                formats += of_python(path.read_text())
     for path in (ROOT / "dispatcher_cpp/src").rglob("*.cpp"):
-        found += of_cpp(path.read_text())
-    return [re.compile(text) for text in map(pattern, found) if text is not None]
+        formats += of_cpp(path.read_text())
+    return [re.compile(text) for text in map(pattern, formats) if text is not None]
 
 
 def test_there_are_twenty_messages() -> None:

@@ -32,15 +32,15 @@ class Block:
 def blocks(page: Path, kind: str | None = None, heading: str | None = None) -> list[Block]:
     """The fenced blocks of a page in order, those of one kind or below one heading alone if asked."""
     text = page.read_text()
-    prose = _FENCED.sub(lambda found: " " * len(found[0]), text)  # where a comment is no heading
-    headings = [(found.start(), found[1]) for found in re.finditer(r"^#+ (.*)$", prose, re.MULTILINE)]
-    found = []
+    prose = _FENCED.sub(lambda matched: " " * len(matched[0]), text)  # where a comment is no heading
+    headings = [(matched.start(), matched[1]) for matched in re.finditer(r"^#+ (.*)$", prose, re.MULTILINE)]
+    matched = []
     for match in _FENCED.finditer(text):
         above = [title for start, title in headings if start < match.start()]
         lines = [line.removeprefix(match["indent"]) for line in match["text"].splitlines(keepends=True)]
         named = _FILE.findall(text[: match.start()].rstrip().rpartition("\n\n")[2])
-        found.append(Block(match["kind"], "".join(lines), above[-1] if above else "", named[-1] if named else None))
-    return [block for block in found if kind in (None, block.kind) and heading in (None, block.heading)]
+        matched.append(Block(match["kind"], "".join(lines), above[-1] if above else "", named[-1] if named else None))
+    return [block for block in matched if kind in (None, block.kind) and heading in (None, block.heading)]
 
 
 def code_lines(page: Path) -> Iterator[tuple[int, str]]:

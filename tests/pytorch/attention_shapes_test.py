@@ -139,14 +139,14 @@ def test_it_takes_what_torch_takes(dtype: torch.dtype) -> None:
             wanted = results(reference, given, case, torch.float64)
         except (RuntimeError, IndexError):
             try:
-                found = results(scaled_dot_product_attention, given, case, dtype)
+                ours = results(scaled_dot_product_attention, given, case, dtype)
             except KernelwrightError:
                 refused += 1
                 return
             # torch does not let a mask alone have the batch that only the values have; with such queries it does.
-            wanted = results(reference, given, case, torch.float64, found[0].shape[:-1])
-        found = results(scaled_dot_product_attention, given, case, dtype)
-        for what, one, other in zip(("out", "dq", "dk", "dv", "dmask"), found, wanted, strict=False):
+            wanted = results(reference, given, case, torch.float64, ours[0].shape[:-1])
+        ours = results(scaled_dot_product_attention, given, case, dtype)
+        for what, one, other in zip(("out", "dq", "dk", "dv", "dmask"), ours, wanted, strict=False):
             assert one.shape == other.shape and one.dtype == dtype, what
             error = (one.double() - torch.nan_to_num(other)).abs()
             bound = ALLOWED[dtype] * (1 + torch.nan_to_num(other).abs().max().item() if other.numel() else 1)

@@ -66,7 +66,7 @@ def operands(case: Case) -> list[torch.Tensor]:
             return torch.randn(case.batch, rows, heads, hdim).transpose(1, 2)
         return torch.randn(case.batch, heads, rows, hdim)
 
-    found = [
+    tensors = [
         some(case.heads, case.queries, case.hdim), some(case.kv_heads, case.keys, case.hdim),
         some(case.kv_heads, case.keys, case.hdim_v),
     ]  # fmt: skip
@@ -75,8 +75,8 @@ def operands(case: Case) -> list[torch.Tensor]:
         if case.boolean:
             mask = mask > -0.5
             mask[..., 0] = True
-        found.append(mask)
-    return found
+        tensors.append(mask)
+    return tensors
 
 
 def results(function: Any, given: list[torch.Tensor], case: Case, dtype: torch.dtype, weights: Any) -> list[Any]:
@@ -99,10 +99,10 @@ def test_it_is_torch_s_own(name: str, dtype: torch.dtype) -> None:
     theirs = results(REFERENCE, given, case, dtype, weights)
     mine = results(scaled_dot_product_attention, given, case, dtype, weights)
     for what, *parts in zip(("out", "dq", "dk", "dv", "dbias"), mine, theirs, exact, strict=False):
-        found, other, wanted = (part.double() for part in parts)
-        assert found.shape == wanted.shape and found.isfinite().all()
+        actual, other, wanted = (part.double() for part in parts)
+        assert actual.shape == wanted.shape and actual.isfinite().all()
         allowed = max(2 * (other - wanted).abs().max().item(), 3 * ROUNDING[dtype] * wanted.abs().max().item())
-        error = (found - wanted).abs().max().item()
+        error = (actual - wanted).abs().max().item()
         assert error <= allowed, f"{what} is off by {error}, torch by {(other - wanted).abs().max().item()}"
 
 
@@ -121,17 +121,17 @@ def test_requests_of_different_lengths(dtype: torch.dtype, causal: bool) -> None
 
     def at_once(*operands: torch.Tensor) -> torch.Tensor:
         longest, window = max(lengths), (-1, 0 if causal else -1)
-        found: torch.Tensor = varlen_attn(*operands, rows, rows, longest, longest, window_size=window)
-        return found
+        ours: torch.Tensor = varlen_attn(*operands, rows, rows, longest, longest, window_size=window)
+        return ours
 
     results = []
     for function, kind in ((at_once, dtype), (by_request, dtype), (by_request, torch.float64)):
         operands = [one.to(kind).requires_grad_() for one in given]
         out = function(*operands)
         results.append([out, *torch.autograd.grad(out, operands, weights.to(kind))])
-    for found, other, wanted in zip(*results, strict=True):
+    for ours, other, wanted in zip(*results, strict=True):
         allowed = max(2 * (other - wanted).abs().max().item(), 3 * ROUNDING[dtype] * wanted.abs().max().item())
-        assert (found.double() - wanted).abs().max().item() <= allowed
+        assert (ours.double() - wanted).abs().max().item() <= allowed
 
 
 def test_tensors_of_8_bits(dispatcher: Dispatcher) -> None:

@@ -54,21 +54,21 @@ def by_kernel(operands: list[Any], options: dict[str, Any], activation: str = "n
     return OURS[x.dim() - 2](x, w, bias, residual=residual, activation=activation, **options)
 
 
-def error(found: torch.Tensor, exact: torch.Tensor) -> float:
-    return float((found.double() - exact).norm() / exact.norm().clamp_min(1e-300)) if exact.numel() else 0.0
+def error(actual: torch.Tensor, exact: torch.Tensor) -> float:
+    return float((actual.double() - exact).norm() / exact.norm().clamp_min(1e-300)) if exact.numel() else 0.0
 
 
 def check(operands: list[Any], options: dict[str, Any], activation: str = "none") -> None:
     """Results and gradients have at most twice the error of torch's own in the same precision."""
     wide = [one if one is None else one.detach().double().requires_grad_() for one in operands]
     exact = by_torch(wide, options, activation)
-    weights, found = torch.randn(exact.shape), []
+    weights, outcomes = torch.randn(exact.shape), []
     for convolve, given in ((by_kernel, operands), (by_torch, operands), (by_torch, wide)):
         result = convolve(given, options, activation)
         inputs = [one for one in given if one is not None]
         grads = torch.autograd.grad((result * weights.to(result.dtype)).sum(), inputs)
-        found.append([result.detach(), *grads])
-    for number, (one, plain, wanted) in enumerate(zip(*found, strict=True)):
+        outcomes.append([result.detach(), *grads])
+    for number, (one, plain, wanted) in enumerate(zip(*outcomes, strict=True)):
         assert one.shape == plain.shape and one.dtype == plain.dtype
         allowed = max(2 * error(plain, wanted), ROUNDING[one.dtype])
         assert error(one, wanted) <= allowed, f"number {number}: {error(one, wanted):.3g}; allowed: {allowed:.3g}"
@@ -119,9 +119,9 @@ def test_channels_last_tensors_are_read_where_they_lie(dispatcher: Dispatcher, m
     y = conv2d(x, w, padding=1, groups=3)
     assert seen == [x.data_ptr(), w.data_ptr()] and y.is_contiguous(memory_format=torch.channels_last)
     wide = torch.randn(2, 20, 9, 10).to(memory_format=torch.channels_last)[:, 4:16]
-    found = conv2d(wide, w, padding=1, groups=3)
+    output = conv2d(wide, w, padding=1, groups=3)
     assert seen[2] == wide.data_ptr()
-    torch.testing.assert_close(found, functional.conv2d(wide, w, padding=1, groups=3))
+    torch.testing.assert_close(output, functional.conv2d(wide, w, padding=1, groups=3))
     torch.testing.assert_close(conv2d(x.contiguous(), w.contiguous(), padding=1, groups=3), y)
     assert seen[4] != x.data_ptr()
 
@@ -141,8 +141,8 @@ def test_opcheck() -> None:
         (convolution_gradient.DATA, (some("y"), some("w"), [9, 10], *WINDOW)),
         (convolution_gradient.WEIGHT, (some("x"), some("y"), [3, 2], *WINDOW)),
     ):
-        found = torch.library.opcheck(operator, arguments)
-        assert len(found) == 4 and set(found.values()) == {"SUCCESS"}
+        statuses = torch.library.opcheck(operator, arguments)
+        assert len(statuses) == 4 and set(statuses.values()) == {"SUCCESS"}
 
 
 @pytest.mark.parametrize("dynamic", [False, True])
@@ -172,18 +172,18 @@ def test_exported_programs_hold_the_operator() -> None:
 def test_autocast_casts_operands() -> None:
     x, w = tensors("plain")
     with torch.autocast("cpu", torch.bfloat16):
-        found, expected = conv2d(x, w, padding=1), functional.conv2d(x, w, padding=1)
-    assert found.dtype == torch.bfloat16
-    torch.testing.assert_close(found, expected, rtol=2e-2, atol=2e-2)
-    assert torch.autograd.grad(found.sum(), w)[0].dtype == torch.float32
+        actual, expected = conv2d(x, w, padding=1), functional.conv2d(x, w, padding=1)
+    assert actual.dtype == torch.bfloat16
+    torch.testing.assert_close(actual, expected, rtol=2e-2, atol=2e-2)
+    assert torch.autograd.grad(actual.sum(), w)[0].dtype == torch.float32
 
 
 def test_forward_mode_is_refused() -> None:
     x, w = (tensor.detach() for tensor in tensors("plain"))
     with pytest.raises(TransformError, match="kernelwright::conv has no forward-mode derivative"):
         torch.func.jvp(lambda x: conv2d(x, w), (x,), (x,))
-    found = torch.autograd.functional.jvp(lambda x: conv2d(x, w), x, x)[1]  # what the error advises
-    torch.testing.assert_close(found, functional.conv2d(x, w))
+    tangent = torch.autograd.functional.jvp(lambda x: conv2d(x, w), x, x)[1]  # what the error advises
+    torch.testing.assert_close(tangent, functional.conv2d(x, w))
 
 
 @pytest.mark.parametrize("name", ["plain", "3D", "1D", "no images"])
@@ -193,8 +193,8 @@ def test_one_image_needs_no_batch(name: str) -> None:
     one = torch.randn(x.shape[1:])
     expected = TORCHS[one.dim() - 1](one, w, bias, **options)
     residual = torch.randn_like(expected)
-    found = OURS[one.dim() - 1](one, w, bias, residual=residual, activation="relu", **options)
-    torch.testing.assert_close(found, torch.relu(expected + residual))
+    actual = OURS[one.dim() - 1](one, w, bias, residual=residual, activation="relu", **options)
+    torch.testing.assert_close(actual, torch.relu(expected + residual))
 
 
 def test_operands_are_copied_where_torch_copies(caplog: pytest.LogCaptureFixture) -> None:

@@ -63,9 +63,9 @@ def test_linear_is_a_layer() -> None:
     x, weight, bias = rows(2, 5, 96), rows(48, 96), rows(48)
     operands = [x, weight, bias]
     expected = torch.nn.functional.gelu(torch.nn.functional.linear(*operands))
-    found = linear(x, weight, bias, activation="gelu")
-    torch.testing.assert_close(found, expected)
-    grads = torch.autograd.grad(found.square().sum(), operands)
+    output = linear(x, weight, bias, activation="gelu")
+    torch.testing.assert_close(output, expected)
+    grads = torch.autograd.grad(output.square().sum(), operands)
     torch.testing.assert_close(grads, torch.autograd.grad(expected.square().sum(), operands), rtol=1e-4, atol=1e-4)
 
 
@@ -84,12 +84,12 @@ def test_compiled_layers_have_the_same_gradients(dynamic: bool) -> None:
 def test_autocast_trains_in_bf16() -> None:
     x, weight = rows(64, 96), rows(48, 96)
     with torch.autocast("cpu", torch.bfloat16):
-        found = linear(x, weight)
+        actual = linear(x, weight)
         expected = torch.nn.functional.linear(x, weight)
-    assert found.dtype == torch.bfloat16
-    found, expected = torch.autograd.grad(found.sum(), weight)[0], torch.autograd.grad(expected.sum(), weight)[0]
-    assert found.dtype == torch.float32
-    torch.testing.assert_close(found, expected, rtol=2e-2, atol=2e-1)
+    assert actual.dtype == torch.bfloat16
+    actual, expected = torch.autograd.grad(actual.sum(), weight)[0], torch.autograd.grad(expected.sum(), weight)[0]
+    assert actual.dtype == torch.float32
+    torch.testing.assert_close(actual, expected, rtol=2e-2, atol=2e-1)
 
 
 def test_threads_of_a_backward_pass_share_the_dispatcher() -> None:

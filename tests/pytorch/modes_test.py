@@ -82,10 +82,10 @@ def test_operators(name: str, mode: str) -> None:
         operands = some(shapes, grad)
         for _ in range(3):  # checked in full, then recognised
             with outside, MODES[mode]():
-                found, wanted = ours(*operands), theirs(*operands)
-                torch.testing.assert_close(found, wanted, atol=1e-5, rtol=1e-5)
-                assert found.is_inference() == wanted.is_inference()
-                assert found.requires_grad == wanted.requires_grad
+                actual, wanted = ours(*operands), theirs(*operands)
+                torch.testing.assert_close(actual, wanted, atol=1e-5, rtol=1e-5)
+                assert actual.is_inference() == wanted.is_inference()
+                assert actual.requires_grad == wanted.requires_grad
 
 
 @pytest.mark.parametrize("name", OPERATORS)
@@ -105,11 +105,11 @@ def test_gradients_after_calls_in_inference_mode(name: str) -> None:
     operands = some(shapes, True)
     for mode in ("inference", "grad", "inference", "grad"):
         with MODES[mode]():
-            found = ours(*operands)
+            output = ours(*operands)
         if mode == "grad":
             wanted = theirs(*operands)
             weights = torch.randn_like(wanted)
-            pairs = (torch.autograd.grad(one, operands, weights) for one in (found, wanted))
+            pairs = (torch.autograd.grad(one, operands, weights) for one in (output, wanted))
             for one, other in zip(*pairs, strict=True):
                 torch.testing.assert_close(one, other, atol=1e-4, rtol=1e-4)
 
@@ -180,11 +180,11 @@ def test_caches(dispatcher: Dispatcher) -> None:
     lengths = torch.tensor([9, 4], dtype=torch.int32)
     for mode in ("inference", "grad", "inference"):
         with MODES[mode]():
-            found = dispatcher.decode(q, cache, cache, lengths)
+            output = dispatcher.decode(q, cache, cache, lengths)
             for request, keys in enumerate((9, 4)):
                 seen = cache[request, :keys].transpose(0, 1)
                 wanted = attended(q[request].transpose(0, 1), seen, seen).transpose(0, 1)
-                torch.testing.assert_close(found[request], wanted, atol=1e-5, rtol=1e-5)
+                torch.testing.assert_close(output[request], wanted, atol=1e-5, rtol=1e-5)
 
 
 @pytest.mark.parametrize("name", OPERATORS)
@@ -196,12 +196,12 @@ def test_inference_tensors_are_saved_as_copies_or_refused(name: str) -> None:
     mixed = (inside[0], *some(shapes[1:], True))
     normal = [one.detach().clone().requires_grad_(one.requires_grad) for one in mixed]
     try:
-        found = ours(*mixed)
+        output = ours(*mixed)
     except RuntimeError as error:
         assert "Inference tensors cannot be saved for backward" in str(error)
         return
     with_grad = [(one, other) for one, other in zip(mixed, normal, strict=True) if one.requires_grad]
-    grads = torch.autograd.grad(found.sum(), [one for one, _ in with_grad])
+    grads = torch.autograd.grad(output.sum(), [one for one, _ in with_grad])
     wanted = torch.autograd.grad(theirs(*normal).sum(), [other for _, other in with_grad])
     for one, other in zip(grads, wanted, strict=True):
         torch.testing.assert_close(one, other, atol=1e-5, rtol=1e-5)

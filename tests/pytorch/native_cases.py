@@ -22,8 +22,8 @@ def native(operator: str) -> int:
     return sum(one.native for one in report().operators if one.operator == operator)
 
 
-def close(found: torch.Tensor, wanted: torch.Tensor) -> None:
-    torch.testing.assert_close(found, wanted, rtol=1e-3, atol=1e-3)
+def close(actual: torch.Tensor, wanted: torch.Tensor) -> None:
+    torch.testing.assert_close(actual, wanted, rtol=1e-3, atol=1e-3)
 
 
 @contextmanager

@@ -44,9 +44,9 @@ def test_gradients(name: str) -> None:
             result.add_(1.0)  # no view of a function's input
         factor = torch.randn(result.shape)
         required = [one for one in given if one.requires_grad]
-        found = torch.autograd.grad(result, required, factor)
+        grads = torch.autograd.grad(result, required, factor)
         wanted = torch.autograd.grad(case.torchs(*given), required, factor)
-        for one, other in zip(found, wanted, strict=True):
+        for one, other in zip(grads, wanted, strict=True):
             close(one, other)
 
 
@@ -66,8 +66,8 @@ def test_backward_passes_take_the_native_road(name: str) -> None:
         before = [native(one) for one in directions]
         result = case.ours(*given)
         factor = torch.randn_like(result) if factor is None else factor
-        found = torch.autograd.grad(result, given, factor)
-        for one, other in zip(found, torch.autograd.grad(case.torchs(*given), given, factor), strict=True):
+        grads = torch.autograd.grad(result, given, factor)
+        for one, other in zip(grads, torch.autograd.grad(case.torchs(*given), given, factor), strict=True):
             close(one, other)
             assert one.shape == other.shape
     assert [native(one) - count for one, count in zip(directions, before, strict=True)] in ([3], [1, 1], [1])
@@ -85,8 +85,8 @@ def test_checkpoints_may_compute_on_either_road(name: str) -> None:
             if forget:
                 ROAD.forget()  # the next one is on the Python road again
             factor = torch.randn_like(result)
-            found = torch.autograd.grad(result, given, factor)
-            for one, other in zip(found, torch.autograd.grad(case.torchs(*given), given, factor), strict=True):
+            grads = torch.autograd.grad(result, given, factor)
+            for one, other in zip(grads, torch.autograd.grad(case.torchs(*given), given, factor), strict=True):
                 close(one, other)
 
 
@@ -109,8 +109,8 @@ def test_gradients_with_activations(operator: str, activation: str) -> None:
         given = case.operands(grad=True)
         result = case.ours(*given)
         factor = torch.randn(result.shape)
-        found = torch.autograd.grad(result, given, factor)
-    for one, other in zip(found, torch.autograd.grad(case.torchs(*given), given, factor), strict=True):
+        grads = torch.autograd.grad(result, given, factor)
+    for one, other in zip(grads, torch.autograd.grad(case.torchs(*given), given, factor), strict=True):
         close(one, other)
 
 

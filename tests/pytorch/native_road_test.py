@@ -79,9 +79,9 @@ def test_gradients(needs: str, shape: tuple[int, ...]) -> None:
     result.add_(1.0)  # no view of a function's input
     factor = torch.randn(result.shape)
     required = [one for one in given.values() if one.requires_grad]
-    found = torch.autograd.grad(result, required, factor)
+    grads = torch.autograd.grad(result, required, factor)
     wanted = torch.autograd.grad(functional.linear(*given.values()), required, factor)
-    for one, other in zip(found, wanted, strict=True):
+    for one, other in zip(grads, wanted, strict=True):
         torch.testing.assert_close(one, other, rtol=1e-4, atol=1e-4)
 
 
@@ -241,14 +241,14 @@ def test_the_python_road_on_request() -> None:
 @pytest.mark.parametrize("road", ["native", "python"])
 def test_the_doctor_tells_the_road_of_each_function(road: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("KERNELWRIGHT_TORCH_ROAD", road)
-    found = doctor.report()["torch"]
-    assert list(found) == list(public.MODULES)
+    reported = doctor.report()["torch"]
+    assert list(reported) == list(public.MODULES)
     if road == "native":
-        assert found == roads()
-        assert {name for name, one in found.items() if one != "native"} == {"layer_norm", "rms_norm", "varlen_attn"}
-        assert found["rms_norm"] == "python: rms_norm has no operator in C++"
+        assert reported == roads()
+        assert {name for name, one in reported.items() if one != "native"} == {"layer_norm", "rms_norm", "varlen_attn"}
+        assert reported["rms_norm"] == "python: rms_norm has no operator in C++"
     else:
-        assert set(found.values()) == {"python: KERNELWRIGHT_TORCH_ROAD=python"}
+        assert set(reported.values()) == {"python: KERNELWRIGHT_TORCH_ROAD=python"}
 
 
 def test_declarations_are_those_of_this_torch() -> None:
@@ -260,9 +260,9 @@ def test_declarations_are_those_of_this_torch() -> None:
     declared = re.findall(r"(\w+) \(\*(\w+)\)\((.*?)\);", ours)
     assert [name for _, name, _ in declared][:-1] == list(SHIM)
     for result, name, arguments in declared:
-        found = re.search(rf"(\w+)\s+{name}\((.*?)\);", theirs)
-        assert found is not None, name
-        assert (result, _types(arguments)) == (found[1], _types(found[2])), name
+        match = re.search(rf"(\w+)\s+{name}\((.*?)\);", theirs)
+        assert match is not None, name
+        assert (result, _types(arguments)) == (match[1], _types(match[2])), name
     assert OLDEST == (2, 10) and "0x020a000000000000u" in ours
 
 

@@ -23,8 +23,8 @@ def test_other_dtypes_and_regions_are_torchs() -> None:
 
 def test_vmap_is_torchs() -> None:
     x = torch.randn(4, 3, 8)
-    found = torch.vmap(lambda one: layer_norm(one, (8,)))(x)
-    assert torch.allclose(found, functional.layer_norm(x, (8,)), atol=1e-6)
+    mapped = torch.vmap(lambda one: layer_norm(one, (8,)))(x)
+    assert torch.allclose(mapped, functional.layer_norm(x, (8,)), atol=1e-6)
 
 
 @pytest.mark.parametrize("kind", ["rms", "layer"])
@@ -41,5 +41,5 @@ def test_operators_in_graphs_compute_by_torch_without_a_library(kind: str, monke
     monkeypatch.setattr(dispatchers, "_in_use", {})
     compiled = torch.compile(block, fullgraph=True, backend="aot_eager")
     for one in (block, compiled):
-        found = torch.autograd.grad(one(x), [x, weight])
-        assert all(torch.allclose(*pair, rtol=1e-4, atol=1e-4) for pair in zip(found, served, strict=True))
+        grads = torch.autograd.grad(one(x), [x, weight])
+        assert all(torch.allclose(*pair, rtol=1e-4, atol=1e-4) for pair in zip(grads, served, strict=True))

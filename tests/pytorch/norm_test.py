@@ -17,9 +17,9 @@ from kernelwright.torch.operators.norm_gradient import OPERATOR
 BOUNDS = {torch.float32: 1e-5, torch.float16: 4e-3, torch.bfloat16: 3e-2}
 
 
-def close(found: torch.Tensor, exact: torch.Tensor, dtype: torch.dtype) -> None:
-    assert found.shape == exact.shape
-    off = (found.double() - exact.double()).abs().max().item() if found.numel() else 0.0
+def close(actual: torch.Tensor, exact: torch.Tensor, dtype: torch.dtype) -> None:
+    assert actual.shape == exact.shape
+    off = (actual.double() - exact.double()).abs().max().item() if actual.numel() else 0.0
     assert off <= BOUNDS[dtype] * max(exact.abs().max().item() if exact.numel() else 0.0, 1.0)
 
 
@@ -41,17 +41,17 @@ def test_norms_and_gradients_are_torchs(kind: str, dtype: torch.dtype, residual:
     x, other = (torch.randn(2, 5, *shape, dtype=dtype, requires_grad=True) for _ in range(2))
     weight, bias = (torch.randn(shape, dtype=dtype, requires_grad=True) for _ in range(2))
     options = {"residual": other} if residual else {}
-    found, exact = norms(kind, x, shape, weight, bias, **options)
+    normed, exact = norms(kind, x, shape, weight, bias, **options)
     wanted = [x, weight, *([bias] if kind == "layer" else []), *([other] if residual else [])]
     dy = torch.randn_like(exact)
     if residual:
-        found, total = found
+        normed, total = normed
         assert torch.equal(total, x + other)
-        ours = torch.autograd.grad([found, total], wanted, [dy, dy])
+        ours = torch.autograd.grad([normed, total], wanted, [dy, dy])
         torchs = torch.autograd.grad([exact, x + other], wanted, [dy, dy])
     else:
-        ours, torchs = (torch.autograd.grad(one, wanted, dy) for one in (found, exact))
-    close(found, exact, dtype)
+        ours, torchs = (torch.autograd.grad(one, wanted, dy) for one in (normed, exact))
+    close(normed, exact, dtype)
     for one, another in zip(ours, torchs, strict=True):
         assert one.dtype == another.dtype
         close(one, another, dtype)
@@ -60,10 +60,10 @@ def test_norms_and_gradients_are_torchs(kind: str, dtype: torch.dtype, residual:
 def test_weights_may_be_wider_and_absent() -> None:
     x = torch.randn(4, 33, dtype=torch.bfloat16, requires_grad=True)
     weight = torch.randn(33, requires_grad=True)
-    found = rms_norm(x, (33,), weight)
-    assert found.dtype == torch.bfloat16
-    close(found, functional.rms_norm(x.float(), (33,), weight, torch.finfo(torch.bfloat16).eps), torch.bfloat16)
-    of_x, of_weight = torch.autograd.grad(found.sum(), [x, weight])
+    normed = rms_norm(x, (33,), weight)
+    assert normed.dtype == torch.bfloat16
+    close(normed, functional.rms_norm(x.float(), (33,), weight, torch.finfo(torch.bfloat16).eps), torch.bfloat16)
+    of_x, of_weight = torch.autograd.grad(normed.sum(), [x, weight])
     assert (of_x.dtype, of_weight.dtype) == (torch.bfloat16, torch.float32)
     plain = torch.randn(3, 40)
     close(rms_norm(plain, (40,)), functional.rms_norm(plain, (40,)), torch.float32)
@@ -112,11 +112,11 @@ def test_compiled_models_and_their_gradients() -> None:
 
 def test_second_derivatives() -> None:
     x, weight = torch.randn(3, 16, dtype=torch.float32, requires_grad=True), torch.randn(16, requires_grad=True)
-    found = []
+    second_order = []
     for norm in (layer_norm, functional.layer_norm):
         (first,) = torch.autograd.grad(norm(x, (16,), weight).pow(3).sum(), x, create_graph=True)
-        found.append(torch.autograd.grad(first.square().sum(), [x, weight]))
-    for one, another in zip(*found, strict=True):
+        second_order.append(torch.autograd.grad(first.square().sum(), [x, weight]))
+    for one, another in zip(*second_order, strict=True):
         assert torch.allclose(one, another, rtol=1e-4, atol=1e-4 * another.abs().max().item())
 
 

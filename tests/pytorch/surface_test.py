@@ -43,12 +43,12 @@ def agree(ours: Any, theirs: Any, operands: list[torch.Tensor], dtype: torch.dty
     """Results and gradients of ``ours`` are those of ``theirs`` in fp32, as closely as the dtype allows."""
     narrow = [one.to(dtype).detach().requires_grad_() for one in operands]
     wide = [one.detach().float().requires_grad_() for one in narrow]
-    expected, found = theirs(*wide), ours(*narrow)
-    assert found.shape == expected.shape and found.dtype == dtype
+    expected, actual = theirs(*wide), ours(*narrow)
+    assert actual.shape == expected.shape and actual.dtype == dtype
     weights = torch.randn(expected.shape).to(dtype)
-    grads = torch.autograd.grad(found, narrow, weights)
+    grads = torch.autograd.grad(actual, narrow, weights)
     for one, exact in zip(
-        (found, *grads), (expected, *torch.autograd.grad(expected, wide, weights.float())), strict=True
+        (actual, *grads), (expected, *torch.autograd.grad(expected, wide, weights.float())), strict=True
     ):
         assert one.dtype == dtype
         share = 1e-4 if dtype == torch.float32 else 0.02

@@ -56,11 +56,11 @@ def test_the_library_serves_what_was_recorded(library: KernelLibrary, tmp_path: 
     assert {kernel.spec["op"] for kernel in library.kernels} == {"convolution", "attention"}
     dispatcher = Dispatcher(library)
     with record(tmp_path / "again.json"):
-        found, mixed = patches(dispatcher), attended(dispatcher)
+        convolved, mixed = patches(dispatcher), attended(dispatcher)
     assert not any(one.unserved for one in read_trace(tmp_path / "again.json"))
     cut = IMAGES.astype(np.float64).reshape(2, 2, 4, 2, 4, 3).transpose(0, 1, 3, 2, 4, 5)
     exact = 1 / (1 + np.exp(-(np.einsum("nhwyxc,kyxc->nhwk", cut, FILTERS) + BIAS)))
-    np.testing.assert_allclose(found, exact, rtol=1e-4, atol=1e-5)
+    np.testing.assert_allclose(convolved, exact, rtol=1e-4, atol=1e-5)
     scores = np.einsum("bqhd,bkhd->bhqk", QUERIES.astype(np.float64), KEYS) / np.sqrt(8)
     weights = np.exp(scores - scores.max(-1, keepdims=True))
     weights /= weights.sum(-1, keepdims=True)

@@ -87,9 +87,9 @@ def another(value: Any, kind: Any, pick: random.Random, counts: Sequence[int], t
 def convolutions(pick: random.Random) -> Iterator[Case]:
     model = ConvTimeModel()
     for arch, names in {"sm_90a": ("conv_default",), "gfx942": ("conv_default",), "x86_64_v4": ("conv_tests",)}.items():
-        found = [one.spec for name in names for one in expand_set(name, load(arch)).kernels]
+        specs = [one.spec for name in names for one in expand_set(name, load(arch)).kernels]
         for _ in range(CASES):
-            spec: Any = pick.choice(found)
+            spec: Any = pick.choice(specs)
             groups = 64 if spec.depthwise else pick.choice([1, 2])
             c = groups if spec.depthwise else groups * pick.choice([8, 64])
             dims = spec.layout.value.count("h") + 1 if spec.layout.value != "ngchw" else 2
@@ -145,10 +145,10 @@ def gemms(pick: random.Random) -> Iterator[Case]:
 def attentions(pick: random.Random) -> Iterator[Case]:
     model, modules = AttentionTimeModel(), {"cutlass": attention_cuda, "ck_tile": attention_hip, "cpu": attention_cpu}
     for arch in ("sm_90a", "gfx942", "x86_64_v4"):
-        found: list[Any] = [one.spec for one in expand_set("fmha_ck_default", load(arch)).kernels[::7]]
+        specs: list[Any] = [one.spec for one in expand_set("fmha_ck_default", load(arch)).kernels[::7]]
         backend = load(arch).backend
         for _ in range(2 * CASES):
-            spec = pick.choice(found)
+            spec = pick.choice(specs)
             known, stage = described(spec, load(arch)), STAGES[spec.family]
             further = (known.aligned,) if backend == "ck_tile" else ()
             shared = {"batch": pick.choice([1, 3]), "hdim_q": spec.hdim_q or 64, "dtype": str(spec.dtype.inputs)}

@@ -152,10 +152,10 @@ def test_workers_build_the_same_bytes_once(pair: Pair) -> None:
     assert there.outputs(pair.case.folder) == pair.outputs
     again = Machine(pair.first.home.parent, "again", pair.address, stranger=True)
     again.write("t/BUILD", kernels.small(256))
-    found = again.pants(*remote, "package", pair.case.target, timeout=pair.case.timeout)
-    assert found.exit_code == 0, found.log
-    assert found.stats["remote_cache_requests_cached"] == found.stats["remote_cache_requests"] > 20
-    assert found.stats["remote_execution_requests"] == 0
+    rebuilt = again.pants(*remote, "package", pair.case.target, timeout=pair.case.timeout)
+    assert rebuilt.exit_code == 0, rebuilt.log
+    assert rebuilt.stats["remote_cache_requests_cached"] == rebuilt.stats["remote_cache_requests"] > 20
+    assert rebuilt.stats["remote_execution_requests"] == 0
     assert again.outputs(pair.case.folder) == pair.outputs
 
 

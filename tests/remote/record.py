@@ -39,15 +39,15 @@ def build(made: Build) -> dict[str, Any]:
 
 def libraries(outputs: Mapping[str, bytes]) -> dict[str, dict[str, Any]]:
     """Per architecture: kernels, bytes and digest of the library, digest of the manifest."""
-    found: dict[str, dict[str, Any]] = {}
+    by_arch: dict[str, dict[str, Any]] = {}
     for path, data in outputs.items():
         arch, _, name = path.partition("/")
-        entry = found.setdefault(arch, {})
+        entry = by_arch.setdefault(arch, {})
         if name == "manifest.json":
             entry.update(kernels=len(json.loads(data)["kernels"]), manifest_sha256=hashlib.sha256(data).hexdigest())
         elif name.endswith(".so"):
             entry.update(bytes=len(data), sha256=hashlib.sha256(data).hexdigest())
-    return found
+    return by_arch
 
 
 def write(case: str, figures: Mapping[str, Any]) -> None:

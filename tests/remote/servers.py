@@ -113,9 +113,9 @@ def bubblewrap() -> Path | None:
 
 
 def _installed_bubblewrap() -> Path | None:
-    found = shutil.which("bwrap")
-    if found:
-        return Path(found).parent
+    bwrap = shutil.which("bwrap")
+    if bwrap:
+        return Path(bwrap).parent
     folder = _cache() / "bubblewrap"
     if not (folder / "usr/bin/bwrap").exists():
         if not shutil.which("apt-get") or not shutil.which("dpkg"):

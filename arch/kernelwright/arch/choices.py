@@ -62,16 +62,16 @@ def expand_triples(raw: object) -> tuple[Triple, ...]:
     """All (m, n, k) of a list of triples whose members are numbers, lists or ranges, in the order of the list."""
     if not isinstance(raw, list | tuple):
         raise ValueError(f"{raw!r} is not a list of [m, n, k]")
-    found: dict[Triple, None] = {}
+    triples: dict[Triple, None] = {}
     for entry in raw:
         if not isinstance(entry, list | tuple) or len(entry) != 3:
             raise ValueError(f"{entry!r} is not [m, n, k]")
         choices = [Choices.parse(item) for item in entry]
-        if len(found) + math.prod(len(choice.values) for choice in choices) > MAX_TRIPLES:
+        if len(triples) + math.prod(len(choice.values) for choice in choices) > MAX_TRIPLES:
             raise ValueError(f"{entry!r} brings the list above {MAX_TRIPLES} triples; widen a step")
         for m, n, k in itertools.product(*choices):
-            found[(m, n, k)] = None
-    return tuple(found)
+            triples[(m, n, k)] = None
+    return tuple(triples)
 
 
 def _is_int(raw: object) -> bool:

@@ -165,8 +165,8 @@ class Arch(_Frozen):
             except ValidationError as error:
                 raise _malformed(error, f"arch {self.name!r}", ("operations", operation)) from None
             self.sections[operation] = made
-        found: _Section = self.sections[operation]
-        return found
+        parsed: _Section = self.sections[operation]
+        return parsed
 
 
 def names() -> tuple[str, ...]:

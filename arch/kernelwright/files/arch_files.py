@@ -136,9 +136,9 @@ def shipped_with(operation: str) -> tuple[str, ...]:
 
 def simulated() -> tuple[DeviceFacts, ...]:
     """Those that the simulator executes: shipped ones by generation, then those of the setting."""
-    found = [one for one in device_facts() if one.machine is not None]
+    facts = [one for one in device_facts() if one.machine is not None]
     shipped = _shipped()
-    return tuple(sorted(found, key=lambda one: (one.name not in shipped, len(one.name), one.name)))
+    return tuple(sorted(facts, key=lambda one: (one.name not in shipped, len(one.name), one.name)))
 
 
 @functools.cache
@@ -154,16 +154,16 @@ def _read_shipped(name: str) -> Any:
 
 @functools.cache
 def _own(setting: str) -> Mapping[str, Path]:
-    found: dict[str, Path] = {}
+    by_arch: dict[str, Path] = {}
     for folder in map(Path, filter(None, setting.split(os.pathsep))):
         if not folder.is_dir():
             raise ArchFileError(f"{SETTING} names {str(folder)!r}, which is no folder; write folders with <arch>.json")
         for path in sorted(folder.glob("*.json")):
-            other = found.get(path.stem, path.stem if path.stem in _shipped() else None)
+            other = by_arch.get(path.stem, path.stem if path.stem in _shipped() else None)
             if other is not None:
                 raise ArchFileError(f"an arch named {path.stem!r} exists already; choose another name for {path}")
-            found[path.stem] = path
-    return dict(sorted(found.items()))
+            by_arch[path.stem] = path
+    return dict(sorted(by_arch.items()))
 
 
 @functools.cache

@@ -44,10 +44,10 @@ def rows_of(text: str, path: object, needed: Sequence[str] = ()) -> list[dict[st
         raise ValueError(f"{path} has no column {missing[0]!r}; name a table of `kernelwright tile-engine bench`")
     reader = csv.DictReader(io.StringIO(text))
     try:
-        found = list(reader)
+        rows = list(reader)
     except csv.Error as error:
         raise ValueError(f"{path} is no CSV file: line {reader.line_num}: {error}") from None
-    for number, row in enumerate(found):
+    for number, row in enumerate(rows):
         if len(set(columns)) != len(columns) or None in row or None in row.values():
             raise ValueError(f"{path}: row {number} has not one cell for each column; measure it again")
-    return found
+    return rows

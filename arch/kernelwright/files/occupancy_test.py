@@ -11,8 +11,8 @@ from kernelwright.files.occupancy import limiter, occupancy
 
 
 def unit_of(arch: str) -> dict[str, Any]:
-    found: dict[str, Any] = read(arch)[0]["compute_unit"]
-    return found
+    unit: dict[str, Any] = read(arch)[0]["compute_unit"]
+    return unit
 
 
 def wave_size(arch: str) -> int:
@@ -41,8 +41,8 @@ def percent(arch: str, **resources: int) -> dict[str, int]:
     ],
 )
 def test_waves_are_those_that_the_compiler_counts(arch: str, vgpr: int, lds: int, waves: int) -> None:
-    found = percent(arch, vgpr=vgpr, sgpr=30, lds_bytes=lds, block_size=wave_size(arch) * 4)
-    assert found["workgroups_per_cu"] == min(waves, (131072 if arch == "gfx1201" else 163840) // max(1, lds))
+    estimate = percent(arch, vgpr=vgpr, sgpr=30, lds_bytes=lds, block_size=wave_size(arch) * 4)
+    assert estimate["workgroups_per_cu"] == min(waves, (131072 if arch == "gfx1201" else 163840) // max(1, lds))
 
 
 def test_nvidia_by_hand() -> None:
@@ -77,9 +77,9 @@ def test_what_there_is_least_of_limits(resources: dict[str, int], limit: str) ->
 def test_no_resource_is_given_out_twice(arch: str, vgpr: int, lds: int, waves: int) -> None:
     unit = unit_of(arch)
     block = waves * wave_size(arch)
-    found = percent(arch, vgpr=vgpr, lds_bytes=lds, block_size=block)
-    groups = found["workgroups_per_cu"]
-    assert 0 <= found["occupancy_percent"] <= 100
+    estimate = percent(arch, vgpr=vgpr, lds_bytes=lds, block_size=block)
+    groups = estimate["workgroups_per_cu"]
+    assert 0 <= estimate["occupancy_percent"] <= 100
     assert groups * waves * vgpr <= unit["registers"] * unit["simds"]
     assert groups * (lds + unit.get("lds_reserved", 0)) <= unit["lds_bytes"]
     assert groups * waves <= unit["simds"] * unit["waves_per_simd"]

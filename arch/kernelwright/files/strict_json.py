@@ -40,7 +40,7 @@ def parse_json(text: str | bytes) -> Any:
     """The value of a JSON text; JsonError if it is none, or breaks a rule of this module."""
     try:
         decoded = text.decode("utf-8") if isinstance(text, bytes) else text
-        found = json.loads(
+        document = json.loads(
             decoded, object_pairs_hook=_object, parse_int=_whole, parse_float=_real, parse_constant=_refuse_constant
         )
     except UnicodeDecodeError as error:
@@ -49,21 +49,21 @@ def parse_json(text: str | bytes) -> Any:
         raise JsonError(f"it is nested deeper than {MAX_DEPTH} levels; allowed: at most that many") from None
     except json.JSONDecodeError as error:
         raise JsonError(f"{error.msg} in line {error.lineno}, column {error.colno}") from None
-    _check_depth(found)
+    _check_depth(document)
     if _ESCAPED.search(decoded):
-        _check_texts(found)
-    return found
+        _check_texts(document)
+    return document
 
 
 def _object(pairs: Sequence[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) < len(pairs):
+    members = dict(pairs)
+    if len(members) < len(pairs):
         seen: set[str] = set()
         for key, _ in pairs:
             if key in seen:
                 raise JsonError(f"the key {key!r:.80} is given twice in one object; keep one of them")
             seen.add(key)
-    return found
+    return members
 
 
 def _whole(digits: str) -> int:

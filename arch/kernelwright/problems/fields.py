@@ -206,7 +206,7 @@ def record(c_name: str, op: type[Word] | None = None) -> Callable[[type[_Class]]
 
 def _fields_of(one: type[Any]) -> tuple[Field, ...]:
     """Members without a word of their own are declared together with the next that has one."""
-    found: list[Field] = []
+    fields: list[Field] = []
     names: list[str] = []
     for name, kind in one.__annotations__.items():
         if name == "op":  # of kw_problem
@@ -215,9 +215,9 @@ def _fields_of(one: type[Any]) -> tuple[Field, ...]:
         said = vars(one).get(name)
         if isinstance(said, Said) and not said.joined:
             limits = {"least": 0, "most": 1} if kind is bool else {}
-            found.append(Field(" ".join(names), _type_of(kind), **{**limits, **said.field}))
+            fields.append(Field(" ".join(names), _type_of(kind), **{**limits, **said.field}))
             names = []
-    return tuple(found)
+    return tuple(fields)
 
 
 def _type_of(kind: Any) -> str | type[Word] | Struct:

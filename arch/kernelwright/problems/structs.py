@@ -22,8 +22,8 @@ def members(struct: Struct, types: Mapping[str, Any] = _NONE) -> list[tuple[str,
 
     Problems begin with the members of ``kw_problem``.
     """
-    found = [(one.name, types.get(one.c_type) or _type(one)) for one in struct.members.values()]
-    return [*_HEAD, *found] if struct.op else found
+    fields = [(one.name, types.get(one.c_type) or _type(one)) for one in struct.members.values()]
+    return [*_HEAD, *fields] if struct.op else fields
 
 
 def _type(member: Member) -> Any:

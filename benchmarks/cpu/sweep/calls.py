@@ -93,14 +93,14 @@ def measured(
 ) -> list[Call]:
     """Every call, right ones with times; ``lost`` ones, by identity and choices, are left out."""
     operands = operation.operands(record, seed=0)
-    found = [one for one in library.calls(operation, record, operands) if (one.identity, one.choices) not in lost]
+    candidates = [one for one in library.calls(operation, record, operands) if (one.identity, one.choices) not in lost]
     right: list[list[np.ndarray[Any, Any]]] = []  # results of the first right call
-    for one in found:
+    for one in candidates:
         mark(one.identity, one.choices)
         _check(one, operands, right)
-    _leave_slow(found)
-    _time([one for one in found if one.status == "ok"], mark)
-    return found
+    _leave_slow(candidates)
+    _time([one for one in candidates if one.status == "ok"], mark)
+    return candidates
 
 
 def _check(one: Call, operands: Operands, right: list[list[np.ndarray[Any, Any]]]) -> None:
@@ -130,9 +130,9 @@ def _bits(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
     return array.view({1: np.uint8, 2: np.uint16, 4: np.uint32}[array.dtype.itemsize])
 
 
-def _leave_slow(found: Sequence[Call]) -> None:
-    least = min((one.first_s for one in found if one.status == "ok"), default=0.0)
-    for one in found:
+def _leave_slow(calls: Sequence[Call]) -> None:
+    least = min((one.first_s for one in calls if one.status == "ok"), default=0.0)
+    for one in calls:
         if one.status == "ok" and not one.selected and one.first_s > FAR * least + SLACK_S:
             one.status, one.reason = SLOW, f"a launch took more than {FAR:g} times as long as the fastest one"
 
@@ -163,10 +163,10 @@ def _sample(one: Call, count: int) -> float:
     return (time.perf_counter() - start) / count
 
 
-def rows(table: Table, index: int, record: Record, found: Sequence[Call]) -> list[Row]:
+def rows(table: Table, index: int, record: Record, calls: Sequence[Call]) -> list[Row]:
     """The rows of a problem; the tags say how often a call was timed."""
     made = []
-    for one in found:
+    for one in calls:
         seconds = one.seconds or [one.first_s] * (one.status == SLOW)
         times = [statistics.median(seconds), min(seconds), max(seconds)] if seconds else None
         report = {

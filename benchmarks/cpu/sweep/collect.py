@@ -32,11 +32,11 @@ WORKER = Path(__file__).with_name("worker.py")
 
 def cpus(text: str) -> set[int]:
     """Numbers of a list such as 0-3,8."""
-    found: set[int] = set()
+    numbers: set[int] = set()
     for part in text.split(","):
         first, _, last = part.partition("-")
-        found |= set(range(int(first), int(last or first) + 1))
-    return found
+        numbers |= set(range(int(first), int(last or first) + 1))
+    return numbers
 
 
 def run_once(command: list[str], cores: set[int], current: Path, end: float) -> str:

@@ -60,10 +60,10 @@ def _value(cell: str) -> Any:
 
 def ranking(dispatcher: Dispatcher, problem: Any, times: Times) -> list[Pair]:
     """Measured pairs, best first."""
-    found = []
+    ranked = []
     for stage in dispatcher.explain(problem).stages:
-        found += [(kernel.identity, value.choices) for kernel, value in stage.pairs]
-    return [pair for pair in found if pair in times]
+        ranked += [(kernel.identity, value.choices) for kernel, value in stage.pairs]
+    return [pair for pair in ranked if pair in times]
 
 
 def group_of(operation: str, record: Record) -> str:
@@ -96,12 +96,12 @@ class Judge:
         selection: Any = Heuristic(model) if model else "analytic"
         self._all = Dispatcher([KernelLibrary.load(library)], device=device, selection=selection)
         self._shipped = {kernel.identity for kernel in KernelLibrary.load(shipped).kernels} if shipped else None
-        self.found: dict[str, dict[str, list[Any]]] = defaultdict(lambda: defaultdict(list))
+        self.groups: dict[str, dict[str, list[Any]]] = defaultdict(lambda: defaultdict(list))
         self.low: list[tuple[float, Record, Pair, Pair]] = []
 
     def add(self, operation: Measurable, record: Record, times: Times) -> None:
         """One problem."""
-        group = self.found[group_of(operation.name, record)]
+        group = self.groups[group_of(operation.name, record)]
         ranked = ranking(self._all, operation.problem(record), times)
         best = min(times, key=times.__getitem__)
         if len(ranked) > 1:
@@ -119,7 +119,7 @@ class Judge:
     def results(self) -> list[dict[str, Any]]:
         """By group."""
         made = []
-        for name, parts in sorted(self.found.items()):
+        for name, parts in sorted(self.groups.items()):
             one: dict[str, Any] = {"name": name, "one way only": len(parts["one way only"])}
             one |= {part: summary(parts[part]) for part in ("all", "shipped") if parts[part]}
             if parts["reach"]:

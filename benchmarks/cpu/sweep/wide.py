@@ -24,10 +24,10 @@ def main() -> None:
     parser.add_argument("--out", type=Path, required=True)
     options = parser.parse_args()
     known = load_archs()
-    found = select("set", options.set, [options.arch], known, options.keep)
-    found += [one for path in options.config for one in select("config", path, [options.arch], known)]
+    selections = select("set", options.set, [options.arch], known, options.keep)
+    selections += [one for path in options.config for one in select("config", path, [options.arch], known)]
     specs: dict[str, Any] = {}
-    for selection in found:
+    for selection in selections:
         specs |= {kernel.identity: kernel.spec.model_dump(mode="json") for kernel in selection.kernels}
     options.out.write_text(json.dumps(list(specs.values())) + "\n")
     print(f"{len(specs)} kernels: {options.out}")

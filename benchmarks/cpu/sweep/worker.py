@@ -101,13 +101,13 @@ def main() -> None:
         library = libraries[job.operation.name]
         record = job.records[index]
         table = Table(job.operation, load(library.loaded.arch), "cpu", today)
-        found = (
+        calls = (
             []
             if ("", "") in gone
             else measured(library, job.operation, record, gone, lambda *what, at=(job.key, index): mark(*at, *what))
         )
-        found += [Call("", identity, choices, (), print, False, "crashed") for identity, choices in gone]
-        append(job.path, table.columns, rows(table, index, record, found))
+        calls += [Call("", identity, choices, (), print, False, "crashed") for identity, choices in gone]
+        append(job.path, table.columns, rows(table, index, record, calls))
     print(f"worker {options.worker}: all of {len(todo)} problems", flush=True)
 
 

@@ -31,7 +31,7 @@ HEADS, CALLS = 16, 5
 
 def theirs(q: Any, k: Any, v: Any, d_o: Any, causal: bool, backward: bool) -> dict[str, Any]:
     """torch's calls by backend; those that refuse the problem are left out."""
-    found = {}
+    graphs = {}
     for backend in BACKENDS:
 
         def call(_: int, backend: Any = backend) -> None:
@@ -41,10 +41,10 @@ def theirs(q: Any, k: Any, v: Any, d_o: Any, causal: bool, backward: bool) -> di
                     torch.autograd.grad(o, (q, k, v), d_o)
 
         try:
-            found[backend.name] = capture(call, CALLS)
+            graphs[backend.name] = capture(call, CALLS)
         except RuntimeError:
             torch.cuda.synchronize()
-    return found
+    return graphs
 
 
 def measured(

@@ -125,20 +125,20 @@ def main() -> int:
     parser.add_argument("--problems", type=int, default=6, help="of each kernel")
     parser.add_argument("--rounds", type=int, default=7)
     options = parser.parse_args()
-    libraries, found, problems = [KernelLibrary.load(one) for one in options.library], {}, drawn(options.seed)
+    libraries, by_kernel, problems = [KernelLibrary.load(one) for one in options.library], {}, drawn(options.seed)
     right = True
     for kernel, chooses in pairs(libraries):
         rows = [measured(kernel, chooses, next(problems), options.rounds) for _ in range(options.problems)]
         ratios = [row["chosen"] / row["compiled"] for row in rows]
         right = right and all(row["same_bits"] or row["close"] for row in rows)
         mean = math.exp(statistics.fmean(map(math.log, ratios)))
-        found[kernel[1].name] = {"ratio": round(mean, 4), "worst": round(max(ratios), 4), "problems": rows}
+        by_kernel[kernel[1].name] = {"ratio": round(mean, 4), "worst": round(max(ratios), 4), "problems": rows}
         print(f"{mean:.4f} {max(ratios):.4f} {kernel[1].name}", flush=True)
-    every = [row["chosen"] / row["compiled"] for one in found.values() for row in one["problems"]]
+    every = [row["chosen"] / row["compiled"] for one in by_kernel.values() for row in one["problems"]]
     summary = {"ratio": math.exp(statistics.fmean(map(math.log, every))), "worst": max(every), "problems": len(every)}
     print(json.dumps(summary))
     head = {"environment": environment(options.library[0]), "seed": options.seed, "summary": summary}
-    options.out.write_text(text(head, [{"kernel": name, **one} for name, one in found.items()]))
+    options.out.write_text(text(head, [{"kernel": name, **one} for name, one in by_kernel.items()]))
     return 0 if right else 1
 
 

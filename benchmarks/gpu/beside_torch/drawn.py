@@ -201,10 +201,10 @@ def measure(
     """One case; ``ratio`` is torch's time over ours, ``twins`` that of compiled-in over run-time epilogues."""
     kind = KINDS[what]
     shape = extents(kind, rows, n, k)
-    found: dict[str, Any] = {"layer": name, "kind": what, **dict(zip("mnk", shape, strict=True))}
+    row: dict[str, Any] = {"layer": name, "kind": what, **dict(zip("mnk", shape, strict=True))}
     sets = operands(kind, *shape)
-    count = found["calls"] = repeats(*shape, "bf16", len(sets))
-    ours, found["kernel"] = our_call(dispatcher, kind, shape, sets)
+    count = row["calls"] = repeats(*shape, "bf16", len(sets))
+    ours, row["kernel"] = our_call(dispatcher, kind, shape, sets)
     graphs, refused = {OURS: capture(ours, count)}, {}
     for library_name in ("cublas", "cublaslt"):
         for call_name, call in kind.theirs.items():
@@ -222,30 +222,30 @@ def measure(
             graphs[kernel.name] = capture(call, count)
         pairs.append((fixed.name, chosen.name))
     expected = kind.finish(_left(sets[0], kind.layout).double() @ _right(sets[0], kind.layout).double(), sets[0])
-    errors = found["errors"] = output_errors(graphs, sets[0]["out"], expected)
+    errors = row["errors"] = output_errors(graphs, sets[0]["out"], expected)
     del expected
     off = unequal(errors, error_limit("bf16", kind.problem.get("dtype_c", "bf16")))
     if kind.c:  # torch rounds products to bf16 before it adds them
         off = {call: error for call, error in off.items() if not call.startswith("mm, add") or error > 0.01}
-    found["refused"], found["unequal"] = refused, sorted(off)
+    row["refused"], row["unequal"] = refused, sorted(off)
     times = interleaved({call: graph for call, graph in graphs.items() if call not in off}, count, rounds, idle_s=0.002)
-    found["us"] = {call: spread(values) for call, values in times.items()}
+    row["us"] = {call: spread(values) for call, values in times.items()}
     theirs = [call for call in times if call.endswith(("cublas", "cublaslt"))]
     if OURS in times and theirs:
-        best = min(theirs, key=lambda call: found["us"][call]["median"])
-        found["reference"] = best
-        found["ratio"] = spread(ratios(times[best], times[OURS]))
-    found["twins"] = {
+        best = min(theirs, key=lambda call: row["us"][call]["median"])
+        row["reference"] = best
+        row["ratio"] = spread(ratios(times[best], times[OURS]))
+    row["twins"] = {
         chosen: spread(ratios(times[fixed], times[chosen]))
         for fixed, chosen in pairs
         if fixed in times and chosen in times
     }
-    return found
+    return row
 
 
 def summary(results: list[dict[str, Any]]) -> dict[str, dict[str, float]]:
     """By kind: geometric mean and worst, of torch over ours and of compiled-in over run-time epilogues."""
-    found: dict[str, dict[str, float]] = {}
+    summaries: dict[str, dict[str, float]] = {}
     for what in KINDS:
         mine = [one for one in results if one["kind"] == what]
         for name, values in (
@@ -254,12 +254,12 @@ def summary(results: list[dict[str, Any]]) -> dict[str, dict[str, float]]:
         ):
             if values:
                 mean = math.exp(sum(map(math.log, values)) / len(values))
-                found[f"{what}: {name}"] = {
+                summaries[f"{what}: {name}"] = {
                     "cases": len(values),
                     "mean": round(mean, 4),
                     "worst": round(min(values), 4),
                 }
-    return found
+    return summaries
 
 
 def main() -> int:

@@ -55,16 +55,16 @@ def operands(p: NormProblem) -> dict[str, torch.Tensor]:
         return torch.randn(shape, device="cuda").to(kind)
 
     quantised = {"int8": torch.int8, "fp8": torch.float8_e4m3fn}
-    found = {"x": random(*shape), "weight": random(p.columns)}
-    found["out"] = torch.empty(shape, device="cuda", dtype=quantised.get(p.dtype_y, kind))
+    tensors = {"x": random(*shape), "weight": random(p.columns)}
+    tensors["out"] = torch.empty(shape, device="cuda", dtype=quantised.get(p.dtype_y, kind))
     if p.backward:
-        found |= {"dy": random(*shape), "dweight": torch.empty_like(found["weight"])}
-        return found | ({"dbias": torch.empty_like(found["weight"])} if p.bias else {})
+        tensors |= {"dy": random(*shape), "dweight": torch.empty_like(tensors["weight"])}
+        return tensors | ({"dbias": torch.empty_like(tensors["weight"])} if p.bias else {})
     if p.residual:
-        found |= {"residual": random(*shape), "sum": torch.empty_like(found["x"])}
+        tensors |= {"residual": random(*shape), "sum": torch.empty_like(tensors["x"])}
     if p.quantised:
-        found["scales"] = torch.empty(p.rows, device="cuda")
-    return found | ({"bias": random(p.columns)} if p.bias else {})
+        tensors["scales"] = torch.empty(p.rows, device="cuda")
+    return tensors | ({"bias": random(p.columns)} if p.bias else {})
 
 
 def torchs(p: NormProblem, sets: list[dict[str, torch.Tensor]]) -> Callable[[int], object] | None:
@@ -117,7 +117,7 @@ def measured(library: KernelLibrary, p: NormProblem, rounds: int, every: bool) -
     if other is not None:
         graphs["torch"] = capture(lambda i: other(i % count), calls)
     times = interleaved(graphs, calls, rounds)
-    us = {name: statistics.median(found) for name, found in times.items()}
+    us = {name: statistics.median(samples) for name, samples in times.items()}
     row: dict[str, Any] = {
         "us": round(us[chosen], 3),
         "kernel": chosen,
@@ -164,7 +164,7 @@ def main() -> None:
         p = problem_of(case, count, columns, dtype)
         if not any(one.spec["dtype_y"] == p.dtype_y and one.spec["kind"] == kind for one in library.kernels):
             continue
-        found = measured(library, p, given.rounds, given.every)
+        figures = measured(library, p, given.rounds, given.every)
         rows.append(
             {
                 "kind": kind,
@@ -173,7 +173,7 @@ def main() -> None:
                 "dtype": dtype,
                 "rows": count,
                 "columns": columns,
-                **found,
+                **figures,
             }
         )
         print(*(f"{key}={value}" for key, value in rows[-1].items() if key != "kernels"), flush=True)

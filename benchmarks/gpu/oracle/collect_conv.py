@@ -75,9 +75,9 @@ class PosedConv:
     def _exact(self, kind: torch.dtype) -> torch.Tensor:
         if kind not in self._expected:
             with torch.backends.cudnn.flags(enabled=True, benchmark=False, allow_tf32=True):
-                found = self._by_torch({name: one.to(kind) for name, one in self._whole.items()}, kind)
+                exact = self._by_torch({name: one.to(kind) for name, one in self._whole.items()}, kind)
             # Transforms of fp32 convolutions are off by less than half.
-            self._expected[kind] = found.round().to(self._out.dtype) if kind == torch.float32 else found
+            self._expected[kind] = exact.round().to(self._out.dtype) if kind == torch.float32 else exact
         return self._expected[kind]
 
     def _by_torch(self, given: Mapping[str, torch.Tensor], kind: torch.dtype) -> torch.Tensor:
@@ -93,6 +93,6 @@ class PosedConv:
         first[self._written] = torch.empty(shape, device=self.device, dtype=kind).movedim(-1, 1)
         back = (*along, False, [0] * dims, p.groups)
         mask = [self._written == "x", self._written == "w", False]
-        found = torch.ops.aten.convolution_backward(first["y"], first["x"], first["w"], None, *back, mask)
-        gradient: torch.Tensor = found[0 if self._written == "x" else 1]
+        gradients = torch.ops.aten.convolution_backward(first["y"], first["x"], first["w"], None, *back, mask)
+        gradient: torch.Tensor = gradients[0 if self._written == "x" else 1]
         return gradient.movedim(1, -1)

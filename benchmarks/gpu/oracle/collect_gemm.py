@@ -73,11 +73,11 @@ class Library(Kernels):
 
     def _predicted(self, problem: GemmProblem) -> dict[str, float]:
         """Microseconds by identity, with the number of slices for which they are fewest."""
-        found: dict[str, float] = {}
+        by_identity: dict[str, float] = {}
         for one in self.chooser.explain(problem):
             if one.estimate is not None:
-                found[one.identity] = min(found.get(one.identity, math.inf), one.estimate.total_us)
-        return found
+                by_identity[one.identity] = min(by_identity.get(one.identity, math.inf), one.estimate.total_us)
+        return by_identity
 
 
 def _slices(spec: Mapping[str, Any], problem: GemmProblem) -> Iterator[int]:
@@ -123,20 +123,20 @@ class GemmOracle:
         expected = _exact_product(*whole, sets[0][2].dtype)
         size = 1 if dtype == "fp8" else 2
         us = max(2e-6 * m * n * k / TFLOPS[dtype], size * (m * k + n * k + m * n) / 4e6, 2.5)
-        found = []
+        candidates = []
         for one in [*self._candidates(problem, sets, us > LONG_US), *self._references(problem, sets)]:
             if one.key in skipped:
                 continue
             self._mark(*one.key)
             self._compare(one, sets[0][2], expected)
-            found.append(one)
+            candidates.append(one)
         sets[0][0].copy_(random_a)
         sets[0][1].copy_(random_b)
         if us > LONG_US:
-            leave_slow(found, 0.0)
+            leave_slow(candidates, 0.0)
         rounds = ROUNDS if self._lt is None else CHOICE_ROUNDS
-        time_calls([one for one in found if one.status in ("ok", REFERENCE)], us, rounds, self._mark)
-        return found
+        time_calls([one for one in candidates if one.status in ("ok", REFERENCE)], us, rounds, self._mark)
+        return candidates
 
     def _candidates(self, problem: GemmProblem, sets: list[Operands], long: bool) -> Iterator[Candidate]:
         if self._lt is None:
@@ -191,7 +191,7 @@ def _exact_product(a: torch.Tensor, b: torch.Tensor, dtype: torch.dtype) -> torc
     """By torch's product of that type (fp16 or bf16), whose sums are whole numbers in fp32, rounded once."""
     torch.backends.cuda.matmul.allow_bf16_reduced_precision_reduction = False
     torch.backends.cuda.matmul.allow_fp16_reduced_precision_reduction = False
-    found = a.to(dtype) @ b.to(dtype).T
+    product = a.to(dtype) @ b.to(dtype).T
     torch.backends.cuda.matmul.allow_bf16_reduced_precision_reduction = True
     torch.backends.cuda.matmul.allow_fp16_reduced_precision_reduction = True
-    return found
+    return product

@@ -121,17 +121,17 @@ def _main() -> None:
             at[:] = key, index
             mark(key, index, "", "")
             record = records[index]
-            found = oracle.run(record, gone)
+            candidates = oracle.run(record, gone)
             known = {kernel.identity: kernel.name for kernel in library.loaded.kernels}
-            found += [
+            candidates += [
                 Candidate(known.get(what, what), print, what if what in known else "", choices, status="crashed")
                 for what, choices in gone
             ]
-            append(path, table.columns, rows(table, index, record, found))
+            append(path, table.columns, rows(table, index, record, candidates))
             if torch.cuda.memory_reserved() > _KEPT_BYTES:
                 torch.cuda.empty_cache()
             if number % 20 == 0:
-                print(f"{key}: {number} of {len(order)}, {len(found)} calls on {dict(record)}", flush=True)
+                print(f"{key}: {number} of {len(order)}, {len(candidates)} calls on {dict(record)}", flush=True)
         else:
             print(f"{key}: all {len(order)} problems", flush=True)
 

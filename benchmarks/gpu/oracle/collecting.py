@@ -129,21 +129,21 @@ class Oracle:
         if chosen is None:
             return []
         posed = self._pose(record)
-        found = [one for one in self._candidates(posed, chosen) if one.key not in skipped]
-        for one in found:
+        candidates = [one for one in self._candidates(posed, chosen) if one.key not in skipped]
+        for one in candidates:
             self._mark(*one.key)
             if one.identity not in self._loaded:
                 _launch(one, posed)
                 self._loaded.add(one.identity)
             _launch(one, posed)
-        least = min((one.first_us for one in found if _right(one)), default=0.0)
-        for one in found:
+        least = min((one.first_us for one in candidates if _right(one)), default=0.0)
+        for one in candidates:
             if _right(one) and one.first_us > FAR * least:  # the host may have been busy with something else
                 self._mark(*one.key)
                 one.first_us = min(one.first_us, _launched(one))
-        leave_slow(found)
-        time_calls([one for one in found if one.status in ("ok", REFERENCE)], posed.us, ROUNDS, self._mark)
-        return found
+        leave_slow(candidates)
+        time_calls([one for one in candidates if one.status in ("ok", REFERENCE)], posed.us, ROUNDS, self._mark)
+        return candidates
 
     def _candidates(self, posed: Posed, chosen: OperationPlan[Any]) -> Iterator[Candidate]:
         seen: set[tuple[str, str]] = set()
@@ -214,10 +214,10 @@ def time_calls(calls: Sequence[Candidate], us: float, rounds: int, mark: Mark) -
         one.sample = None
 
 
-def leave_slow(found: Sequence[Candidate], slack_us: float = SLACK_US) -> None:
+def leave_slow(candidates: Sequence[Candidate], slack_us: float = SLACK_US) -> None:
     """Kernels whose first launch was far slower than the fastest one's are not timed."""
-    least = min((one.first_us for one in found if _right(one)), default=0.0)
-    for one in found:
+    least = min((one.first_us for one in candidates if _right(one)), default=0.0)
+    for one in candidates:
         if _right(one) and not one.selected and one.first_us > FAR * least + slack_us:
             one.status, one.reason = SLOW, f"first launches took more than {FAR:g} times as long as the fastest one"
 
@@ -262,10 +262,10 @@ def event() -> Any:
     return torch.cuda.Event(enable_timing=True)
 
 
-def rows(table: Table, index: int, record: Mapping[str, Any], found: Sequence[Candidate]) -> list[Row]:
+def rows(table: Table, index: int, record: Mapping[str, Any], candidates: Sequence[Candidate]) -> list[Row]:
     """The rows of a problem."""
     made = []
-    for one in found:
+    for one in candidates:
         report = {"kernel": one.identity, "status": one.status, "reason": one.reason, "choices": one.choices}
         times = [statistics.median(one.us), min(one.us), max(one.us)] if one.us else None
         report["latency_ms"] = times and [us / 1e3 for us in times]

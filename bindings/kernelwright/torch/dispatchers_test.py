@@ -19,9 +19,9 @@ def nothing_in_use(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 
 def test_one_dispatcher_serves_a_device() -> None:
-    found = mocked.dispatcher()
-    use(found)
-    assert dispatchers.find("", torch.device("cpu")) is found
+    dispatcher = mocked.dispatcher()
+    use(dispatcher)
+    assert dispatchers.find("", torch.device("cpu")) is dispatcher
     a, b = torch.randn(3, 4), torch.randn(4, 5)
     torch.testing.assert_close(gemm(a, b), a @ b)
     forget("cpu")

@@ -122,8 +122,8 @@ class Road:
         """Calls of an operator that took the native road, and their nanoseconds on the host."""
         if self._library is None or operator not in self._counters:
             return 0, 0
-        found = self._library.kw_torch_counted(self._counters[operator], int(reset))
-        return found.calls, found.host_ns
+        tally = self._library.kw_torch_counted(self._counters[operator], int(reset))
+        return tally.calls, tally.host_ns
 
     def forget(self) -> None:
         """Have every kind of call take the Python road once more, with the dispatchers that are in use then."""

@@ -40,11 +40,11 @@ Samples = dict[str, list[tuple[Template, Variables]]]
 class Recorded:
     """A compiled template that keeps the variables it was rendered with."""
 
-    def __init__(self, template: Template, found: Samples, compiled: Callable[[Template], Any]) -> None:
-        self.template, self.found, self.compiled = template, found, compiled(template)
+    def __init__(self, template: Template, recorded: Samples, compiled: Callable[[Template], Any]) -> None:
+        self.template, self.samples, self.compiled = template, recorded, compiled(template)
 
     def render(self, variables: Variables) -> str:
-        kept = self.found.setdefault(self.template.text, [])
+        kept = self.samples.setdefault(self.template.text, [])
         if len(kept) < 2:
             kept.append((self.template, variables))
         text: str = self.compiled.render(variables)
@@ -54,24 +54,24 @@ class Recorded:
 @contextlib.contextmanager
 def recording() -> Iterator[Samples]:
     """What is rendered meanwhile: templates and variables, by the text of the template."""
-    found: Samples = {}
+    recorded: Samples = {}
     compiled = templates._compiled
     with pytest.MonkeyPatch().context() as patched:
-        patched.setattr(templates, "_compiled", lambda template: Recorded(template, found, compiled))
-        yield found
+        patched.setattr(templates, "_compiled", lambda template: Recorded(template, recorded, compiled))
+        yield recorded
 
 
 @functools.cache
 def samples() -> Samples:
     """What the generator renders for kernels and libraries."""
-    with recording() as found:
+    with recording() as recorded:
         for name, of in SETS.items():
             for arch in map(archs.load, of):
                 kernels = expand_set(name, arch).kernels
                 for kernel in _of_each_kind(kernels):
                     kernel_actions(kernel, arch, backend_for(arch, {}))
                 render_table("lib", arch, kernels[:3], ["first", "second"])
-    return found
+    return recorded
 
 
 def _of_each_kind(kernels: Sequence[Any]) -> list[Any]:
@@ -81,12 +81,12 @@ def _of_each_kind(kernels: Sequence[Any]) -> list[Any]:
 
 def models(folder: Path) -> list[tuple[Template, Variables]]:
     """What it renders for models."""
-    with recording() as found:
+    with recording() as recorded:
         for op in ("gemm", "attention"):
             known = {"kernel_hull": {name: [0.0, 0.0] for name in schema_of(op).kernel_features}}
             write_model(random_content(1, op=op, trees=2) | known, folder / "m.json")
             emit(read_model(folder / "m.json"), "name", part_of_library=op == "gemm")
-    (rendered,) = found.values()
+    (rendered,) = recorded.values()
     return rendered
 
 
@@ -97,16 +97,16 @@ class Overridden:
         self._inner, self._path, self._value = inner, path, value
 
     def __getattr__(self, name: str) -> object:
-        found = getattr(self._inner, name)
+        member = getattr(self._inner, name)
         if name != self._path[0]:
-            return found
-        return Overridden(found, self._path[1:], self._value) if len(self._path) > 1 else self._value
+            return member
+        return Overridden(member, self._path[1:], self._value) if len(self._path) > 1 else self._value
 
 
 def paths(template: Template) -> set[tuple[str, ...]]:
     """The variables of a template and the members that it reads: ``("spec", "tile", "m")``."""
     tree = jinja2.Environment().parse(template.text)
-    found: set[tuple[str, ...]] = {(node.name,) for node in tree.find_all(nodes.Name)}
+    chains: set[tuple[str, ...]] = {(node.name,) for node in tree.find_all(nodes.Name)}
     for node in tree.find_all(nodes.Getattr):
         chain: list[str] = []
         at: nodes.Node = node
@@ -114,8 +114,8 @@ def paths(template: Template) -> set[tuple[str, ...]]:
             chain.insert(0, at.attr)
             at = at.node
         if isinstance(at, nodes.Name):
-            found.add((at.name, *chain))
-    return found
+            chains.add((at.name, *chain))
+    return chains
 
 
 def value_at(variables: Variables, path: Sequence[str]) -> object:

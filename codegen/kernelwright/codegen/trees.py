@@ -41,13 +41,13 @@ class Tree:
 
     def tops(self, root: Path) -> dict[str, Path]:
         """The files and folders that the parts are below ``root``, by path in it. SpecError if it lacks a part."""
-        found: dict[str, Path] = {}
+        by_path: dict[str, Path] = {}
         for part in (*self.parts, *self.may_lack):
             matches = sorted(root.glob(part))
             if not matches and part in self.parts:
                 raise SpecError(f"tree folder {root} has no {part}")
-            found.update({str(match.relative_to(root)): match for match in matches})
-        return found
+            by_path.update({str(match.relative_to(root)): match for match in matches})
+        return by_path
 
 
 def _own(about: str, *parts: str, may_lack: tuple[str, ...] = (), backend: str | None = None) -> Tree:
@@ -139,11 +139,11 @@ def all_trees() -> dict[str, Tree]:
 
 def find_tree(name: str) -> Tree | None:
     """The tree called ``name``, or None."""
-    found = TREES.get(name)
-    if found is None:  # asks only operations that the name could be about: others need not be imported
+    named_tree = TREES.get(name)
+    if named_tree is None:  # asks only operations that the name could be about: others need not be imported
         likely = (_trees_of(lookup(op)) for op in operation_names() if f"_{op}_" in f"_{name}_")
-        found = next((trees[name] for trees in likely if name in trees), None)
-    return found
+        named_tree = next((trees[name] for trees in likely if name in trees), None)
+    return named_tree
 
 
 def mount(tree: str) -> str:

@@ -47,9 +47,9 @@ def causal(queries: int, keys: int, left: int = -1) -> Any:
     return np.where((distance >= 0) & ((left < 0) | (distance <= left)), 0.0, -np.inf)
 
 
-def check(found: Any, wanted: Any, what: str) -> None:
+def check(computed: Any, wanted: Any, what: str) -> None:
     """Compare with NumPy's result; exits with what was wrong."""
-    error = float(np.abs(found - wanted).max(initial=0.0))
+    error = float(np.abs(computed - wanted).max(initial=0.0))
     if not error < 1e-4:
         raise SystemExit(f"{what}: off by {error}")
     print(f"{what}: as NumPy, within {error:.1e}")

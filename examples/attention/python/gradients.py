@@ -23,7 +23,7 @@ def main(arguments: list[str] | None = None) -> None:
     weights = drawn(4, 1, 30, 4, 32)
     options: dict[str, Any] = {"mask": "bottom_right", "bias": given["bias"]}
     out, lse = dispatcher.attention(given["q"], given["k"], given["v"], lse=True, **options)
-    found = dispatcher.attention_backward(
+    gradients = dispatcher.attention_backward(
         given["q"], given["k"], given["v"], out, weights, lse, dbias=True, deterministic=True, **options
     )
 
@@ -32,7 +32,7 @@ def main(arguments: list[str] | None = None) -> None:
         parts = (changed[name][0].astype(np.float64) for name in "qkv")
         return float((by_numpy(*parts, added=added) * weights[0]).sum())
 
-    for name, gradient in zip(given, found, strict=True):
+    for name, gradient in zip(given, gradients, strict=True):
         direction = drawn(9, *gradient.shape).astype(np.float64)
         ends = [loss({**given, name: given[name] + sign * STEP * direction}) for sign in (1, -1)]
         slope = (ends[0] - ends[1]) / (2 * STEP)

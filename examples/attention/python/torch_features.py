@@ -26,11 +26,11 @@ def by_torch(q: Any, k: Any, v: Any, *, added: Any = 0.0, cap: float = 0.0, sink
     return (weights if sinks is None else weights[..., :-1]) @ v
 
 
-def check(found: Any, wanted: Any, operands: tuple[Any, ...], what: str) -> None:
+def check(computed: Any, wanted: Any, operands: tuple[Any, ...], what: str) -> None:
     """Compare results and gradients of a weighted sum."""
     weights = torch.randn_like(wanted)
     for one, other in zip(
-        (found, *torch.autograd.grad(found, operands, weights)),
+        (computed, *torch.autograd.grad(computed, operands, weights)),
         (wanted, *torch.autograd.grad(wanted, operands, weights)),
         strict=True,
     ):
@@ -48,28 +48,28 @@ def main(arguments: list[str] | None = None) -> None:
     distance = torch.arange(40)[:, None] - torch.arange(40)[None, :]
 
     hidden = torch.zeros(40, 40).masked_fill((distance < 0) | (distance > 15), -torch.inf)
-    found = scaled_dot_product_attention(*qkv, mask="bottom_right", window=(15, 0), sinks=sinks)
-    check(found, by_torch(*qkv, added=hidden, sinks=sinks), (*qkv, sinks), "the last 16 keys and sinks")
+    attended = scaled_dot_product_attention(*qkv, mask="bottom_right", window=(15, 0), sinks=sinks)
+    check(attended, by_torch(*qkv, added=hidden, sinks=sinks), (*qkv, sinks), "the last 16 keys and sinks")
     check(scaled_dot_product_attention(*qkv, soft_cap=2.0), by_torch(*qkv, cap=2.0), qkv, "a soft cap")
     far = -slopes[:, None, None] * distance.abs()
     check(scaled_dot_product_attention(*qkv, alibi_slopes=slopes), by_torch(*qkv, added=far), qkv, "ALiBi")
 
     seed = torch.tensor([7, 0])
-    found = scaled_dot_product_attention(*qkv, dropout_p=0.5, seed=seed)
-    assert found.equal(scaled_dot_product_attention(*qkv, dropout_p=0.5, seed=seed))
+    attended = scaled_dot_product_attention(*qkv, dropout_p=0.5, seed=seed)
+    assert attended.equal(scaled_dot_product_attention(*qkv, dropout_p=0.5, seed=seed))
     units = torch.eye(40).expand(2, 4, 40, 40)  # as V they show which probabilities are kept
     kept = scaled_dot_product_attention(q, k, units, dropout_p=0.5, seed=seed) > 0
     weights = (q @ k.mT * 32**-0.5).softmax(-1)
-    check(found, torch.where(kept, weights * 2, 0) @ v, qkv, "dropout")
+    check(attended, torch.where(kept, weights * 2, 0) @ v, qkv, "dropout")
 
     lengths = [9, 1, 30]
     first = torch.tensor([0, 9, 10, 40], dtype=torch.int32)
     ragged = tuple(one.detach()[0].transpose(0, 1).contiguous().requires_grad_() for one in qkv)  # (rows, heads, d)
-    found = varlen_attn(*ragged, first, first, max(lengths), max(lengths), window_size=(-1, 0))
+    attended = varlen_attn(*ragged, first, first, max(lengths), max(lengths), window_size=(-1, 0))
     requests = zip(*(one.transpose(0, 1).split(lengths, 1) for one in ragged), strict=True)
     causal = [torch.full((n, n), -torch.inf).triu(1) for n in lengths]
     wanted = [by_torch(*one, added=mask) for one, mask in zip(requests, causal, strict=True)]
-    check(found, torch.cat(wanted, 1).transpose(0, 1), ragged, "causal requests of different lengths")
+    check(attended, torch.cat(wanted, 1).transpose(0, 1), ragged, "causal requests of different lengths")
 
     # Each tensor has one factor, by which its 8-bit numbers are multiplied.
     factors = [one.detach().abs().max() / 448 for one in qkv]

@@ -154,8 +154,8 @@ def main(arguments: list[str] | None = None) -> None:
     theirs = trained(size, Functions(functional.scaled_dot_product_attention, functional.linear), text)
     assert difference(mine.scores, theirs.scores) < 1e-4
     torch.testing.assert_close(torch.tensor(mine.losses), torch.tensor(theirs.losses), rtol=1e-4, atol=0)
-    for found, wanted in zip(mine.gradients, theirs.gradients, strict=True):
-        assert difference(found, wanted) < 1e-3
+    for gradient, wanted in zip(mine.gradients, theirs.gradients, strict=True):
+        assert difference(gradient, wanted) < 1e-3
     assert mine.losses[-1] < mine.losses[0] or size.steps == 1
     count = sum(one.numel() for one in mine.weights)
     print(f"{count} weights, {size.steps} steps, loss {mine.losses[0]:.4f} to {mine.losses[-1]:.4f}, as torch alone")

@@ -36,18 +36,18 @@ EXAMPLES: dict[str, tuple[list[str], str]] = {
 
 
 def test_every_example_is_run() -> None:
-    found = {path.stem for path in HERE.glob("*.cpp")}
-    assert set(EXAMPLES) == found
+    programs = {path.stem for path in HERE.glob("*.cpp")}
+    assert set(EXAMPLES) == programs
     built = (HERE / "CMakeLists.txt").read_text()
-    assert all(f" {name}" in built for name in found)
+    assert all(f" {name}" in built for name in programs)
 
 
 def torch_flags() -> list[str]:
     """How programs are compiled with torch's wheel, whose headers are C++20."""
-    found = importlib.util.find_spec("torch")
-    if found is None or found.origin is None:
+    spec = importlib.util.find_spec("torch")
+    if spec is None or spec.origin is None:
         pytest.skip("torch is not installed: tests/pytorch/run runs this example")
-    torch = Path(found.origin).parent
+    torch = Path(spec.origin).parent
     headers = ["-isystem", f"{torch}/include", "-isystem", f"{torch}/include/torch/csrc/api/include"]
     return ["-std=c++20", *headers, f"-L{torch}/lib", f"-Wl,-rpath,{torch}/lib", "-ltorch_cpu", "-lc10"]
 

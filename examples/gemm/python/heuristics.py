@@ -27,8 +27,8 @@ def main(arguments: list[str] | None = None) -> None:
     print(analytic.explain(problem))
     chosen = analytic.select(problem).kernel
     for selection in ("analytic", "first_fit", chosen.name, widest_block):
-        found = Dispatcher(library, selection=selection).select(problem)
-        print(f"{getattr(selection, '__name__', selection)}: {found.kernel.name} ({found.reason})")
+        choice = Dispatcher(library, selection=selection).select(problem)
+        print(f"{getattr(selection, '__name__', selection)}: {choice.kernel.name} ({choice.reason})")
 
     # A priority decides in first fit and between kernels with equal scores.
     first = Dispatcher(library, selection="first_fit")

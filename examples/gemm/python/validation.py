@@ -65,8 +65,8 @@ def matrix(rng: np.random.Generator, rows: int, columns: int, problem: GemmProbl
     """Random, in the problem's dtype and layout."""
     shape = (rows, columns) if problem.layout[place] == "r" else (columns, rows)
     values = rng.integers(-3, 4, shape) if whole else rng.standard_normal(shape)
-    found = values.astype(dtypes.numpy_dtype((problem.dtype_a, problem.dtype_b)[place]))
-    return found if problem.layout[place] == "r" else found.T
+    operand = values.astype(dtypes.numpy_dtype((problem.dtype_a, problem.dtype_b)[place]))
+    return operand if problem.layout[place] == "r" else operand.T
 
 
 if __name__ == "__main__":

@@ -47,9 +47,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(f"error: {error}", file=sys.stderr)
         return EXIT_FAILED
     manifest = library.path.with_name("manifest.json")
-    found = {"library": str(library.path), "manifest": str(manifest), "name": library.name, "arch": library.arch}
+    summary = {"library": str(library.path), "manifest": str(manifest), "name": library.name, "arch": library.arch}
     names = [kernel.name for kernel in library.kernels]
-    print(json.dumps({**found, "kernels": names, "compiled": missing}) if options.json else library.path)
+    print(json.dumps({**summary, "kernels": names, "compiled": missing}) if options.json else library.path)
     return 0
 
 
@@ -74,8 +74,8 @@ def _registry(options: argparse.Namespace) -> Registry:
 
 
 def _specs(path: str) -> list[dict[str, object]]:
-    found = read_json(path)
-    specs = found if isinstance(found, list) else [found]
+    document = read_json(path)
+    specs = document if isinstance(document, list) else [document]
     if not specs or not all(isinstance(spec, dict) for spec in specs):
         example = '{"op": "gemm", "dtype": …}'
         raise SpecError(f"{path} holds no spec: allowed: one JSON object such as {example}, or a list of them")

@@ -80,9 +80,9 @@ class LibraryCache(TrustedCache):
         else:
             make_private(self.root)
         with entry_lock(self.root / "locks" / f"library-{key}", _LOCK_S):
-            found = self.find(key, stamps)
-            if found is not None:
-                return found
+            cached = self.find(key, stamps)
+            if cached is not None:
+                return cached
             with tempfile.TemporaryDirectory(dir=folder.parent, prefix=".new-", ignore_cleanup_errors=True) as made:
                 staged = Path(made, "staged")
                 staged.mkdir(mode=0o777 if self.shared else 0o700)

@@ -148,9 +148,9 @@ class Registry:
         item, plan, key = self._planned()
         cache = self._library_cache()
         trees = self._trees(plan)
-        found = cache.find(key, trees.stamps if isinstance(trees, Trees) else {})
-        if found is not None:
-            return found
+        cached = cache.find(key, trees.stamps if isinstance(trees, Trees) else {})
+        if cached is not None:
+            return cached
         allowed = _may_compile()
         missing = () if allowed else self._missing(item, plan, key)
         if missing:
@@ -272,7 +272,7 @@ def _may_compile() -> bool:
 
 
 def _first(archs: Sequence[str], known: Mapping[str, object]) -> str:
-    found = [arch for arch in archs if arch in known]
-    if not found:
+    usable = [arch for arch in archs if arch in known]
+    if not usable:
         raise SpecError(f"no kernels exist for {' or '.join(archs)}; architectures: {', '.join(known)}")
-    return found[0]
+    return usable[0]

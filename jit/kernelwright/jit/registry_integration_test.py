@@ -102,10 +102,10 @@ def test_a_damaged_library_is_linked_again(cache: Path, capsys: pytest.CaptureFi
 
 def test_an_identity_with_two_objects_is_found_among_caches(cache: Path, tmp_path: Path) -> None:
     def problems() -> list[str]:
-        found = Found()
-        check_folders([cache, tmp_path / "other"], found)
-        assert found.kernels >= 1 and not found.unknown
-        return found.problems
+        findings = Found()
+        check_folders([cache, tmp_path / "other"], findings)
+        assert findings.kernels >= 1 and not findings.unknown
+        return findings.problems
 
     registry(cache).build()
     first = registry(tmp_path / "other").build()

@@ -151,16 +151,16 @@ def _out_of_wheels(name: str, find: Find) -> tuple[Path, str]:
     roots, stamps = set(), []
     for wheel, version in wheels.items():
         try:
-            found = find(wheel)
+            installed = find(wheel)
         except metadata.PackageNotFoundError:
             hint = " or ".join(f"'kernelwright[{extra}]'" for extra in extras)
             raise ToolchainError(f"{wheel}=={version} is not installed; pip install {hint}") from None
-        if found.version != version:
+        if installed.version != version:
             raise ToolchainError(
-                f"{wheel} {found.version} is installed; allowed: {version}; pip install {wheel}=={version}"
+                f"{wheel} {installed.version} is installed; allowed: {version}; pip install {wheel}=={version}"
             )
-        roots.add(Path(str(found.locate_file(""))).resolve())
-        stamps.append(f"{wheel} {version} {hashlib.sha256((found.read_text('RECORD') or '').encode()).hexdigest()}")
+        roots.add(Path(str(installed.locate_file(""))).resolve())
+        stamps.append(f"{wheel} {version} {hashlib.sha256((installed.read_text('RECORD') or '').encode()).hexdigest()}")
     if len(roots) != 1:
         raise ToolchainError(f"{', '.join(wheels)} are installed in several folders: {', '.join(map(str, roots))}")
     return roots.pop(), "\n".join(stamps)

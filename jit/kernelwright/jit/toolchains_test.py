@@ -27,9 +27,9 @@ def wheelhouse(folder: Path, wheels: dict[str, str]) -> object:
         (info / "RECORD").write_text(f"{name}/file,sha256=abc,3\n")
 
     def find(name: str) -> metadata.Distribution:
-        for found in metadata.distributions(path=[str(folder)]):
-            if found.metadata["Name"] == name:
-                return found
+        for distribution in metadata.distributions(path=[str(folder)]):
+            if distribution.metadata["Name"] == name:
+                return distribution
         raise metadata.PackageNotFoundError(name)
 
     return find
@@ -38,11 +38,11 @@ def wheelhouse(folder: Path, wheels: dict[str, str]) -> object:
 def test_the_command_line_finds_the_same_folders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("KERNELWRIGHT_TREES", raising=False)
     (zig,) = WHEELS["zig"].items()
-    found = InstalledTrees(wheelhouse(tmp_path, dict([zig])))  # type: ignore[arg-type]
-    assert found["zig"] == tmp_path.resolve() and "zig" in list(found)
-    assert "cutlass" not in list(found) and len(found) == len(list(found))
+    trees = InstalledTrees(wheelhouse(tmp_path, dict([zig])))  # type: ignore[arg-type]
+    assert trees["zig"] == tmp_path.resolve() and "zig" in list(trees)
+    assert "cutlass" not in list(trees) and len(trees) == len(list(trees))
     with pytest.raises(SpecError, match=r"nvidia-cutlass==\S+ is not installed; pip install .*; or name its folder"):
-        found["cutlass"]
+        trees["cutlass"]
     (tmp_path / "trees.json").write_text(json.dumps({"cutlass": "/elsewhere"}))
     monkeypatch.setenv("KERNELWRIGHT_TREES", str(tmp_path / "trees.json"))
     assert InstalledTrees()["cutlass"] == Path("/elsewhere")
@@ -50,13 +50,13 @@ def test_the_command_line_finds_the_same_folders(tmp_path: Path, monkeypatch: py
 
 def test_trees_are_found_in_installed_wheels(tmp_path: Path) -> None:
     every = {wheel: version for wheels in WHEELS.values() for wheel, version in wheels.items()}
-    found = find_trees(WHEELS, {}, wheelhouse(tmp_path, every), cache=tmp_path / "cache")  # type: ignore[arg-type]
-    assert set(found.roots) == set(WHEELS) == set(found.stamps)
-    assert set(found.roots.values()) == {tmp_path.resolve()}
+    trees = find_trees(WHEELS, {}, wheelhouse(tmp_path, every), cache=tmp_path / "cache")  # type: ignore[arg-type]
+    assert set(trees.roots) == set(WHEELS) == set(trees.stamps)
+    assert set(trees.roots.values()) == {tmp_path.resolve()}
     record = next(tmp_path.glob("ziglang-*")) / "RECORD"
     record.write_text("another build of the same version")
     changed = find_trees(WHEELS, {}, wheelhouse(tmp_path, {}), cache=tmp_path / "cache")  # type: ignore[arg-type]
-    assert {tree for tree, stamp in found.stamps.items() if changed.stamps[tree] != stamp} == {"zig"}
+    assert {tree for tree, stamp in trees.stamps.items() if changed.stamps[tree] != stamp} == {"zig"}
 
 
 def test_every_missing_wheel_is_named_with_what_to_install(tmp_path: Path) -> None:
@@ -80,12 +80,12 @@ def test_a_file_may_name_folders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     compiler = tmp_path / "ziglang/zig"
     compiler.parent.mkdir()
     compiler.write_text("one")
-    found = find_trees(["zig", "abi"], cache=tmp_path / "cache")
-    assert found.roots == {"zig": tmp_path, "abi": tmp_path / "own"} and set(found.stamps) == {"zig"}
+    trees = find_trees(["zig", "abi"], cache=tmp_path / "cache")
+    assert trees.roots == {"zig": tmp_path, "abi": tmp_path / "own"} and set(trees.stamps) == {"zig"}
     status = compiler.stat()
     compiler.write_text("two")
     os.utime(compiler, ns=(status.st_atime_ns, status.st_mtime_ns))
-    assert find_trees(["zig", "abi"], cache=tmp_path / "cache").stamps != found.stamps
+    assert find_trees(["zig", "abi"], cache=tmp_path / "cache").stamps != trees.stamps
     compiler.unlink()
     compiler.parent.rmdir()
     with pytest.raises(ToolchainError, match="has no ziglang"):

@@ -44,7 +44,7 @@ def commands_of_comments(text: str) -> Iterator[str]:
 
 def misplaced(command: str) -> List[str]:
     """Global options that stand behind a goal."""
-    found: List[str] = []
+    after_goal: List[str] = []
     goal = False
     for word in shlex.split(command.replace("…", "")):
         if word == "--":
@@ -52,8 +52,8 @@ def misplaced(command: str) -> List[str]:
         goal |= word[:1].isalpha()
         flag = re.sub(r"^--no-", "--", word.partition("=")[0])
         if goal and flag in _GLOBAL:
-            found.append(word)
-    return found
+            after_goal.append(word)
+    return after_goal
 
 
 @pytest.mark.parametrize(
@@ -77,8 +77,8 @@ def test_commands_are_found_in_pages_and_in_sources() -> None:
 
 
 def test_every_command_of_the_documentation_and_the_examples_has_it() -> None:
-    found = [(page.name, command) for page in PAGES for command in commands(page.read_text())]
-    assert len(found) > 40
+    documented = [(page.name, command) for page in PAGES for command in commands(page.read_text())]
+    assert len(documented) > 40
     examples = [(path.name, command) for path in SOURCES for command in commands_of_comments(path.read_text())]
     assert len(examples) > 4
-    assert [(page, command, misplaced(command)) for page, command in found + examples if misplaced(command)] == []
+    assert [(page, command, misplaced(command)) for page, command in documented + examples if misplaced(command)] == []

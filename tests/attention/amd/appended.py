@@ -94,16 +94,16 @@ def appended(made: Compiled, problem: Appended) -> Left:
     )
     tiles = max(math.ceil(p.queries / spec.tile.m0), math.ceil(p.new / spec.tile.n0))
     memory.launch(made, arguments, (tiles, p.heads, batch))
-    errors = [_error(found, right) for found, right in zip(filled, wanted, strict=True)]
-    untouched = all(_same_nan(found, right) for found, right in zip(filled, wanted, strict=True))
+    errors = [_error(cache, right) for cache, right in zip(filled, wanted, strict=True)]
+    untouched = all(_same_nan(cache, right) for cache, right in zip(filled, wanted, strict=True))
     turned = _error(q, q_turned if spec.rope != "none" else given)
     return Left(errors[0], errors[1], turned, not untouched)
 
 
-def _error(found: Array, wanted: Array) -> float:
-    a, b = np.nan_to_num(found.astype(np.float64)), np.nan_to_num(wanted.astype(np.float64))
+def _error(actual: Array, wanted: Array) -> float:
+    a, b = np.nan_to_num(actual.astype(np.float64)), np.nan_to_num(wanted.astype(np.float64))
     return float(np.abs(a - b).max() / np.abs(b).max())
 
 
-def _same_nan(found: Array, wanted: Array) -> bool:
-    return bool((np.isnan(found.astype(np.float64)) == np.isnan(wanted.astype(np.float64))).all())
+def _same_nan(actual: Array, wanted: Array) -> bool:
+    return bool((np.isnan(actual.astype(np.float64)) == np.isnan(wanted.astype(np.float64))).all())

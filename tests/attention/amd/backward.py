@@ -211,7 +211,7 @@ class _Run:
         self.memory.launch(made, arguments, grid, function=str(made.symbols[name]), block=BLOCK)
 
     def compared(self) -> Errors:
-        p, spec, found = self.problem, self.spec, [0.0] * 5
+        p, spec, largest = self.problem, self.spec, [0.0] * 5
         for at, queries, keys in self._requests():
             operands = [one.transpose(1, 0, 2) for one in (self.q[at, queries], self.k[at, keys], self.v[at, keys])]
             count = keys.stop - keys.start
@@ -228,7 +228,7 @@ class _Run:
             else:
                 pairs.append((np.zeros(1), np.zeros(1)))
             pairs.append((self.d[at][:, queries], wanted.d * p.keep))
-            found = [max(a, relative(*pair)) for a, pair in zip(found, pairs, strict=True)]
+            largest = [max(a, relative(*pair)) for a, pair in zip(largest, pairs, strict=True)]
             if spec.store_randval:
                 np.testing.assert_array_equal(self.random[at][:, queries, :count], self.drawn[at][:, queries, :count])
-        return Errors(*found, self.dq.tobytes())
+        return Errors(*largest, self.dq.tobytes())

@@ -25,11 +25,11 @@ def kernels(arch: str, fields: dict[str, Any]) -> Kernels:
 
 def check(arch: str, fields: dict[str, Any], problem: Problem) -> Errors:
     made = kernels(arch, fields)
-    found = errors(made, problem)
+    error = errors(made, problem)
     assert made.dot.report["vgpr_spills"] == made.convert.report["vgpr_spills"] == 0
-    assert max(found.dq, found.dk, found.dv, found.dbias) < TOLERANCE[fields["dtype"]]
-    assert found.d < TOLERANCE[fields["dtype"]]
-    return found
+    assert max(error.dq, error.dk, error.dv, error.dbias) < TOLERANCE[fields["dtype"]]
+    assert error.d < TOLERANCE[fields["dtype"]]
+    return error
 
 
 BF16: dict[str, Any] = {"dtype": "bf16", "hdim": 64}

@@ -155,17 +155,17 @@ class Operands:
         """``o`` has the rows of Q; ``lse`` is requests x heads x queries, or in group mode 1 x heads x all queries."""
         p, spec = self.problem, self.made.spec
         features = Features(soft_cap=p.cap, window=p.window, slopes=self.slopes if spec.bias == "alibi" else None)
-        found = [0.0, 0.0]
+        largest = [0.0, 0.0]
         for b, (k, v) in enumerate(zip(self.k, self.v, strict=True)):
             at, begin = (0, int(self.starts[b])) if self.group else (b, 0)
             rows = slice(begin, begin + p.queries[b])
             arrays = zip("qkv", (self.q[at, rows], k, v), strict=True)
             values = [self.factors.values(name, one.transpose(1, 0, 2)) for name, one in arrays]
             wanted = forward(*values, features)
-            found[0] = max(found[0], self.factors.error(o[at, rows].transpose(1, 0, 2), wanted, values[2]))
+            largest[0] = max(largest[0], self.factors.error(o[at, rows].transpose(1, 0, 2), wanted, values[2]))
             if lse is not None:
-                found[1] = max(found[1], worst(lse[at][:, rows], wanted.lse))
-        return Errors(*found)
+                largest[1] = max(largest[1], worst(lse[at][:, rows], wanted.lse))
+        return Errors(*largest)
 
 
 def split_errors(made: Compiled, combine: Compiled, problem: Cached) -> Errors:

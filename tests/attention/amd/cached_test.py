@@ -52,9 +52,9 @@ def test_splits(arch: str, fields: dict[str, Any], problem: Cached) -> None:
     made = compiled(arch, fields)
     same = {name: fields[name] for name in ("dtype", "hdim", "group") if name in fields}
     combine = compiled(arch, {"family": "fwd_splitkv_combine", **same, "lse": True})
-    found = split_errors(made, combine, problem)
+    error = split_errors(made, combine, problem)
     assert made.report["vgpr_spills"] <= SPILLS.get(arch, 0) and combine.report["vgpr_spills"] == 0
-    assert found.o < TOLERANCE[str(made.spec.dtype)] and found.lse < 1e-5
+    assert error.o < TOLERANCE[str(made.spec.dtype)] and error.lse < 1e-5
 
 
 PAGES: dict[str, Any] = {"family": "fwd_pagedkv", "dtype": "bf16", "hdim": 128, "mask": "generic"}
@@ -86,5 +86,5 @@ WHOLE: tuple[tuple[str, dict[str, Any], Cached], ...] = (
 @pytest.mark.parametrize(("arch", "fields", "problem"), WHOLE)
 def test_pages(arch: str, fields: dict[str, Any], problem: Cached) -> None:
     made = compiled(arch, fields)
-    found = whole_errors(made, problem)
-    assert found.o < TOLERANCE[str(made.spec.dtype)] and found.lse < 1e-5
+    error = whole_errors(made, problem)
+    assert error.o < TOLERANCE[str(made.spec.dtype)] and error.lse < 1e-5

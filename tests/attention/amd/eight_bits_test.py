@@ -32,9 +32,9 @@ CAUSAL: dict[str, Any] = {**FWD, "mask": "generic", "lse": True}
 )
 def test_forward(problem: Problem) -> None:
     made = compiled("gfx942", CAUSAL)
-    found = errors(made, problem)
+    error = errors(made, problem)
     assert made.report["matrix_instructions"] >= 16
-    assert found.o < NARROW and found.lse < 1e-4
+    assert error.o < NARROW and error.lse < 1e-4
 
 
 FORWARD: tuple[tuple[dict[str, Any], Problem], ...] = (
@@ -57,17 +57,17 @@ PREFILL: dict[str, Any] = {**FWD, "family": "batch_prefill", "hdim": 128, "lse":
 @pytest.mark.parametrize(("fields", "problem"), FORWARD)
 def test_every_feature(arch: str, fields: dict[str, Any], problem: Problem) -> None:
     made = compiled(arch, fields)
-    found = errors(made, problem)
+    error = errors(made, problem)
     assert made.report["matrix_instructions"] >= 8
-    assert found.o < NARROW and found.lse < 1e-4
+    assert error.o < NARROW and error.lse < 1e-4
 
 
 @EVERY
 @pytest.mark.parametrize("arch", ARCHS[:2])
 @pytest.mark.parametrize("pipeline", ["qr_async", "qs"])
 def test_other_pipelines(arch: str, pipeline: str) -> None:
-    found = errors(compiled(arch, {**ASYNC, "pipeline": pipeline}), Problem(130, 200, window=BOTTOM_RIGHT))
-    assert found.o < NARROW and found.lse < 1e-4
+    error = errors(compiled(arch, {**ASYNC, "pipeline": pipeline}), Problem(130, 200, window=BOTTOM_RIGHT))
+    assert error.o < NARROW and error.lse < 1e-4
 
 
 @EVERY
@@ -75,8 +75,8 @@ def test_other_pipelines(arch: str, pipeline: str) -> None:
 @pytest.mark.parametrize("dtype", ["fp8bf16", "fp8"])
 def test_batch_prefill(arch: str, dtype: str) -> None:
     made = compiled(arch, {**PREFILL, "dtype": dtype, "mask": "generic"})
-    found = whole_errors(made, Cached((70, 3), (200, 330), page_size=16, window=BOTTOM_RIGHT))
-    assert found.o < NARROW and found.lse < 1e-4
+    error = whole_errors(made, Cached((70, 3), (200, 330), page_size=16, window=BOTTOM_RIGHT))
+    assert error.o < NARROW and error.lse < 1e-4
 
 
 SPLIT: dict[str, Any] = {"family": "fwd_splitkv", "dtype": "fp8", "hdim": 128, "static_quant": True}
@@ -96,8 +96,8 @@ APPEND: dict[str, Any] = {"family": "fwd_appendkv", "dtype": "fp8", "hdim": 128}
     ],
 )  # fmt: skip
 def test_splits(arch: str, fields: dict[str, Any], combine: dict[str, Any], problem: Cached) -> None:
-    found = split_errors(compiled(arch, fields), compiled(arch, combine), problem)
-    assert found.o < NARROW and found.lse < 1e-4
+    error = split_errors(compiled(arch, fields), compiled(arch, combine), problem)
+    assert error.o < NARROW and error.lse < 1e-4
 
 
 @EVERY

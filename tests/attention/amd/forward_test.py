@@ -26,9 +26,9 @@ PROBLEMS = (
 @pytest.mark.parametrize("problem", PROBLEMS)
 def test_masks(problem: Problem) -> None:
     made = compiled("gfx942", CAUSAL)
-    found = errors(made, problem)
+    error = errors(made, problem)
     assert made.report["matrix_instructions"] >= 64
-    assert found.o < TOLERANCE["bf16"] and found.lse < 1e-5
+    assert error.o < TOLERANCE["bf16"] and error.lse < 1e-5
 
 
 FWD: dict[str, Any] = {"family": "fwd", "dtype": "fp16", "hdim": 128, "lse": True}
@@ -52,6 +52,6 @@ EVERY: tuple[tuple[str, dict[str, Any], Problem], ...] = (
 @pytest.mark.parametrize(("arch", "fields", "problem"), EVERY)
 def test_every_feature(arch: str, fields: dict[str, Any], problem: Problem) -> None:
     made = compiled(arch, fields)
-    found = errors(made, problem)
+    error = errors(made, problem)
     assert made.report["matrix_instructions"] >= 8
-    assert found.o < TOLERANCE[str(made.spec.dtype)] and found.lse < 1e-5
+    assert error.o < TOLERANCE[str(made.spec.dtype)] and error.lse < 1e-5

@@ -85,7 +85,7 @@ def errors(made: Compiled, problem: Problem) -> Errors:
         **factors.given,
     )
     memory.launch(made, arguments, (p.heads, math.ceil(p.queries / spec.tile.m0), b))
-    found = [0.0, 0.0]
+    largest = [0.0, 0.0]
     for request in range(b):
         features = Features(
             soft_cap=p.cap,
@@ -97,9 +97,9 @@ def errors(made: Compiled, problem: Problem) -> Errors:
         )
         rows = [factors.values(n, one[request].transpose(1, 0, 2)) for n, one in zip("qkv", (q, k, v), strict=True)]
         wanted = forward(*rows, features)
-        found[0] = max(found[0], factors.error(o[request].transpose(1, 0, 2), wanted, rows[2]))
+        largest[0] = max(largest[0], factors.error(o[request].transpose(1, 0, 2), wanted, rows[2]))
         if spec.lse:
-            found[1] = max(found[1], worst(lse[request], wanted.lse))
+            largest[1] = max(largest[1], worst(lse[request], wanted.lse))
     if spec.dropout:
         np.testing.assert_array_equal(drawn, random_bytes(drawn.shape, SEED, OFFSET))
-    return Errors(*found)
+    return Errors(*largest)

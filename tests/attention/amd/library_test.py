@@ -95,13 +95,13 @@ def test_append_to_pages() -> None:
     turned = [rotated(k[b], cos, sin, n, False).astype(np.float16) for b, n in enumerate(held)]
     k_cache, v_cache = room.cache.copy(), room.cache.copy()
     lengths = np.array(held, np.int32)
-    found = dispatcher().append_kv(
+    q_rotated = dispatcher().append_kv(
         k, v, k_cache, v_cache, lengths, q=q, cos=cos, sin=sin, page_table=room.block_table, interleaved=False
     )
     np.testing.assert_allclose(k_cache, append(room.cache, filled, turned), atol=2e-3)
     np.testing.assert_array_equal(v_cache, append(room.cache, filled, list(v)))
     for b, n in enumerate(held):
-        np.testing.assert_allclose(found[b], rotated(q[b], cos, sin, n, False), atol=4e-3)
+        np.testing.assert_allclose(q_rotated[b], rotated(q[b], cos, sin, n, False), atol=4e-3)
 
 
 EVERY = pytest.mark.skipif(not os.environ.get("KERNELWRIGHT_EVERY"), reason="opt-in: 30 processor seconds")
@@ -226,7 +226,7 @@ def test_caches_and_results_of_8_bits(arch: str) -> None:
     wanted = [forward(q_wide[b], k_wide[b], v_wide[b], Features(window=BOTTOM_RIGHT)) for b in range(2)]
     told: dict[str, Any] = {"descale": FACTORS, "mask": "bottom_right", "lse": True}
     with device.configure(checks=CHECKS):
-        found = [
+        outputs = [
             made.attention(q, k, v, dtype="bf16", num_splits=3, **told),
             made.attention(q, k, v, dtype="fp8", scale_o=np.array([20], np.float32), **told),
         ]
@@ -236,9 +236,9 @@ def test_caches_and_results_of_8_bits(arch: str) -> None:
             flat, k_pages.cache, v_pages.cache, starts((3, 3)), 3, lengths, page_table=k_pages.block_table,
             max_seqlen_k=300, dtype="bf16", **told,
         )  # fmt: skip
-        found.append((out.reshape(q.shape), lse.reshape(4, 2, 3).transpose(1, 0, 2)))
+        outputs.append((out.reshape(q.shape), lse.reshape(4, 2, 3).transpose(1, 0, 2)))
     for b in range(2):
-        for (out, lse), factor, least in zip(found, (1, 20, 1), (2**-4, 2**-3, 2**-4), strict=True):
+        for (out, lse), factor, least in zip(outputs, (1, 20, 1), (2**-4, 2**-3, 2**-4), strict=True):
             np.testing.assert_allclose(lse[b], wanted[b].lse, atol=1e-4)
             o = out[b].astype(np.float64).transpose(1, 0, 2) / factor
             assert off(o, wanted[b].o, wanted[b].p, v_wide[b]) < least

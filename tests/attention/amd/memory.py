@@ -83,18 +83,18 @@ def poisoned(shape: tuple[int, ...], dtype: Any) -> Array:
     return np.full(shape, np.nan).astype(dtype)
 
 
-def worst(found: Array, wanted: Array) -> float:
+def worst(actual: Array, wanted: Array) -> float:
     """The largest error; NaN and a wrong infinity are infinitely wrong."""
-    found = found.astype(np.float64)
+    actual = actual.astype(np.float64)
     finite = np.isfinite(wanted)
-    if np.isnan(found).any() or not (found[~finite] == wanted[~finite]).all():
+    if np.isnan(actual).any() or not (actual[~finite] == wanted[~finite]).all():
         return math.inf
-    return float(np.abs(found[finite] - wanted[finite]).max(initial=0.0))
+    return float(np.abs(actual[finite] - wanted[finite]).max(initial=0.0))
 
 
-def relative(found: Array, wanted: Array) -> float:
+def relative(actual: Array, wanted: Array) -> float:
     """The same, relative to the largest element that is wanted."""
-    return worst(found, wanted) / max(float(np.abs(wanted).max(initial=0.0)), 1e-30)
+    return worst(actual, wanted) / max(float(np.abs(wanted).max(initial=0.0)), 1e-30)
 
 
 class Factors:
@@ -134,10 +134,10 @@ class Factors:
         if not self.narrow:
             return relative(o, wanted.o)
         terms = wanted.p @ np.repeat(np.abs(v), len(wanted.p) // len(v), axis=0)
-        found = o.astype(np.float64) / self.of_o
-        if np.isnan(found).any():
+        unscaled = o.astype(np.float64) / self.of_o
+        if np.isnan(unscaled).any():
             return math.inf
-        steps = np.abs(found - wanted.o) - (np.abs(wanted.o) / 16 if self.result == self.dtype else 0)
+        steps = np.abs(unscaled - wanted.o) - (np.abs(wanted.o) / 16 if self.result == self.dtype else 0)
         return float((steps / (terms + np.abs(wanted.o).max(initial=0.0) / 64 + 1e-30)).max(initial=0.0))
 
 

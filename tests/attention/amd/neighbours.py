@@ -89,11 +89,11 @@ def by_heads(array: Array, clean: Clean, heads: slice | None = None) -> Array:
     return array[clean.request][:, own].transpose(1, 0, 2).astype(np.float64)
 
 
-def check(found: Array, wanted: Array, what: str) -> None:
+def check(actual: Array, wanted: Array, what: str) -> None:
     """Finite and right."""
-    wrong = int((~np.isfinite(found.astype(np.float64))).sum())
-    assert wrong == 0, f"{what}: {wrong} of {found.size} numbers are NaN or infinite"
-    error = float(np.abs(found.astype(np.float64) - wanted).max(initial=0.0))
+    wrong = int((~np.isfinite(actual.astype(np.float64))).sum())
+    assert wrong == 0, f"{what}: {wrong} of {actual.size} numbers are NaN or infinite"
+    error = float(np.abs(actual.astype(np.float64) - wanted).max(initial=0.0))
     top = max(1e-3, float(np.abs(wanted).max(initial=0.0)))
     assert error <= _ATOL * top, f"{what}: off by {error}, of {top}"
 
@@ -182,9 +182,9 @@ def _cached(dispatcher: Dispatcher, clean: Clean, queries: int, lse: bool, **opt
         q, *caches, np.array(lengths, np.int32), o, page_table=_block_table(pages), max_seqlen_k=max(lengths),
         **({"lse": sums} if lse else {}), **options,
     )  # fmt: skip
-    found = None if sums is None else sums[clean.request, clean.heads]
+    lse_slice = None if sums is None else sums[clean.request, clean.heads]
     window = FULL if queries == 1 else BOTTOM_RIGHT
-    _check_forward(clean, q, k[:, :length], v[:, :length], o, found, Features(window=window))
+    _check_forward(clean, q, k[:, :length], v[:, :length], o, lse_slice, Features(window=window))
     made.check_beside()
 
 

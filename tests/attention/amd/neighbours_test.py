@@ -41,8 +41,8 @@ def dispatcher(arch: str, problem: str) -> Dispatcher:
 
 def kernels(arch: str, problem: str) -> list[KernelEntry]:
     """Those that a problem may launch, none where the architecture has not all families."""
-    found = [kernel for kernel in library(arch).kernels if kernel.spec["family"] in FAMILIES[problem]]
-    return found if {kernel.spec["family"] for kernel in found} == set(FAMILIES[problem]) else []
+    candidates = [kernel for kernel in library(arch).kernels if kernel.spec["family"] in FAMILIES[problem]]
+    return candidates if {kernel.spec["family"] for kernel in candidates} == set(FAMILIES[problem]) else []
 
 
 def serves(arch: str, problem: str, clean: Clean) -> bool:
@@ -50,11 +50,11 @@ def serves(arch: str, problem: str, clean: Clean) -> bool:
 
     Those that append turn 16 elements at a time.
     """
-    found = kernels(arch, problem)
+    candidates = kernels(arch, problem)
     if problem == "append" and clean.hdim < ROTARY_VECTOR:
         return False
-    padded = all(kernel.spec["pad"]["d"] and kernel.spec["pad"]["dv"] for kernel in found)
-    return bool(found) and (padded or clean.hdim == clean.hdim_v == LARGEST)
+    padded = all(kernel.spec["pad"]["d"] and kernel.spec["pad"]["dv"] for kernel in candidates)
+    return bool(candidates) and (padded or clean.hdim == clean.hdim_v == LARGEST)
 
 
 def pose(arch: str, problem: str, clean: Clean) -> set[str]:

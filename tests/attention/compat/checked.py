@@ -98,9 +98,9 @@ class Checked:
             self.call("run_bwd", **self.sizes(), **more, **operands, **grads)
             for b in range(BATCH):
                 wanted = backward(*(one[b].astype(np.float64) for one in (self.q, self.k, self.v, do)), features)
-                for name, found in grads.items():
+                for name, gradient in grads.items():
                     close = {"atol": 3 * self.atol, "rtol": 3 * self.atol}
-                    np.testing.assert_allclose(found[b].astype(np.float64), getattr(wanted, name), **close)
+                    np.testing.assert_allclose(gradient[b].astype(np.float64), getattr(wanted, name), **close)
 
     def split(self) -> None:
         for more in ({"num_splits": 3}, {"num_splits": 0}, {"num_splits": 2, "paged_kv": 1}):

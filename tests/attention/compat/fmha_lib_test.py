@@ -132,8 +132,8 @@ def test_backward(library: Any) -> None:
     run(library, made)
     for b in range(2):
         wanted = backward(q[b], k[b], v[b], do[b], Features(bias=bias[b], window=TOP_LEFT))
-        for name, found in grad.items():
-            np.testing.assert_allclose(found[b], getattr(wanted, name), atol=1e-5, err_msg=name)
+        for name, gradient in grad.items():
+            np.testing.assert_allclose(gradient[b], getattr(wanted, name), atol=1e-5, err_msg=name)
 
 
 @pytest.mark.parametrize("rope", [1, 2])

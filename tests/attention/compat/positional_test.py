@@ -53,11 +53,11 @@ def test_an_append_is_done_though_nobody_sees_it(client: PositionalClient, paged
         width = -(-rows // page)
         kept = caches[:, : BATCH * width * HEADS_K * page * 16].reshape(2, -1, HEADS_K, page, 16)
         firsts = [request * width for request in range(len(kept[0]) // width)]
-        found = [kept[:, one : one + width].transpose(0, 2, 1, 3, 4).reshape(2, HEADS_K, -1, 16) for one in firsts]
+        pairs = [kept[:, one : one + width].transpose(0, 2, 1, 3, 4).reshape(2, HEADS_K, -1, 16) for one in firsts]
     else:
-        found = [caches[:, : BATCH * HEADS_K * rows * 16].reshape(2, BATCH, HEADS_K, rows, 16)[:, 0]]
+        pairs = [caches[:, : BATCH * HEADS_K * rows * 16].reshape(2, BATCH, HEADS_K, rows, 16)[:, 0]]
     # Places before the new rows are zeros; cosines and sines are too.
-    for request, (k, v) in enumerate(found):
+    for request, (k, v) in enumerate(pairs):
         assert not k[:, :QUERIES].any() and not v[:, :QUERIES].any()
         np.testing.assert_array_equal(v[:, QUERIES:rows], checked.v[request])
         np.testing.assert_array_equal(k[:, QUERIES:rows], 0 * checked.k[request] if rope else checked.k[request])
@@ -198,8 +198,8 @@ def test_a_gpu_takes_host_and_device_memory(
             checked.append()
             # The call's own memory held them while it ran.
             rows = (2, BATCH, HEADS_K, QUERIES + KEYS, 16)
-            found = seen(folder)[:, : BATCH * HEADS_K * (QUERIES + KEYS) * 16].reshape(rows)[1, 0, :, QUERIES:]
-            np.testing.assert_array_equal(found, checked.v[0])
+            v_rows = seen(folder)[:, : BATCH * HEADS_K * (QUERIES + KEYS) * 16].reshape(rows)[1, 0, :, QUERIES:]
+            np.testing.assert_array_equal(v_rows, checked.v[0])
             assert hip.fake_copies() > before and hip.fake_live() == 0
             assert hip.fake_used(1 - device) == others
         hip.fake_fail_allocation(3)

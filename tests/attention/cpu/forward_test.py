@@ -82,14 +82,14 @@ def test_threads_change_no_bit(typed: Typed) -> None:
         Case((200, 200), (300, 300), dtype=dtype, window=TOP_LEFT, dropout=0.0 if dtype == "fp16" else 0.1),
         Case((1, 1), (900, 900), 8, 2, 64, 64, dtype, splits=4),
     ):
-        made, found = operands(case), set()
+        made, distinct = operands(case), set()
         for threads in (1, 2, 5):
             dispatcher.set_num_threads(threads)
             fresh = Dispatcher(dispatcher.libraries)  # its plans are for so many threads
             out, lse = fresh.attention(made.q, made.k, made.v, lse=True, num_splits=case.splits, **options(made))
-            found.add(out.tobytes() + lse.tobytes())
+            distinct.add(out.tobytes() + lse.tobytes())
         dispatcher.set_num_threads(0)
-        assert len(found) == 1
+        assert len(distinct) == 1
 
 
 def test_long_rows_meet_several_blocks_of_keys(typed: Typed) -> None:

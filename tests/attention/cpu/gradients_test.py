@@ -54,13 +54,13 @@ def test_threads_and_tasks_change_no_bit(typed: Typed) -> None:
     dispatcher, dtype = typed
     case = Case((140,), (300,), 3, 3, 64, 64, dtype, window=BOTTOM_RIGHT)
     for each in (case, replace(case, heads=4, kv_heads=1, dropout=0.1)):
-        made, found = operands(each), set()
+        made, distinct = operands(each), set()
         out, lse = dispatcher.attention(made.q, made.k, made.v, lse=True, **options(made))
         for threads in (1, 2, 3, 5):
             dispatcher.set_num_threads(threads)
             fresh = Dispatcher(dispatcher.libraries)
             given = options(made)
             gradients = fresh.attention_backward(made.q, made.k, made.v, out, made.do, lse, **given)
-            found.add(b"".join(each.tobytes() for each in gradients))
+            distinct.add(b"".join(each.tobytes() for each in gradients))
         dispatcher.set_num_threads(0)
-        assert len(found) == 1
+        assert len(distinct) == 1

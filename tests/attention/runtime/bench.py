@@ -62,10 +62,10 @@ def check_backward(dispatcher: Dispatcher, case: Case, deterministic: bool = Fal
     grad = {name: np.full(getattr(made, name[1]).shape, np.nan, made.q.dtype) for name in ("dq", "dk", "dv")}
     want_bias = made.bias is not None
     bias = {"dbias": _dbias_array(made)} if want_bias else {}
-    found = dispatcher.attention_backward(
+    returned = dispatcher.attention_backward(
         made.q, made.k, made.v, out, made.do, lse, deterministic=deterministic, **grad, **bias, **given
     )
-    assert [id(each) for each in found] == [id(each) for each in (*grad.values(), *bias.values())]
+    assert [id(each) for each in returned] == [id(each) for each in (*grad.values(), *bias.values())]
     for index in range(len(case.queries)):
         wanted = backward(*(made.request(name, index) for name in ("q", "k", "v", "do")), made.features(index))
         _check_gradients(made, index, grad, bias.get("dbias"), wanted)
@@ -76,16 +76,16 @@ def _check_gradients(made: Operands, index: int, grad: dict[str, Array], dbias: 
     rounded = {"fp32": 2e-5, "fp16": 4e-3, "bf16": 3e-2}[case.dtype]
     for name, array in grad.items():
         exact = getattr(wanted, name)
-        found = rows_of(case, array, index, "q" if name == "dq" else "k").astype(np.float64)
+        actual = rows_of(case, array, index, "q" if name == "dq" else "k").astype(np.float64)
         top = max(1.0, np.abs(exact).max(initial=0.0))
-        np.testing.assert_allclose(found, exact, atol=rounded * top, rtol=0, err_msg=name)
+        np.testing.assert_allclose(actual, exact, atol=rounded * top, rtol=0, err_msg=name)
     if dbias is not None:
         queries, keys, first = case.queries[index], case.keys[index], sum(case.queries[:index])
         own = dbias[:, first : first + queries] if case.group else dbias[index]
-        found = own[:, :queries, :keys].astype(np.float64)
+        actual = own[:, :queries, :keys].astype(np.float64)
         assert not own[:, :queries, keys:].any(), "keys that do not count have gradients of 0"
         top = max(1.0, np.abs(wanted.dbias).max(initial=0.0))
-        np.testing.assert_allclose(found, wanted.dbias, atol=rounded * top, rtol=0, err_msg="dbias")
+        np.testing.assert_allclose(actual, wanted.dbias, atol=rounded * top, rtol=0, err_msg="dbias")
 
 
 def _dbias_array(made: Operands) -> Array:
@@ -115,10 +115,10 @@ def _plain(q: Array, k: Array, v: Array, features: Features) -> Array:
     return out
 
 
-def check(found: Array, wanted: Array, plain: Array, dtype: str) -> None:
+def check(actual: Array, wanted: Array, plain: Array, dtype: str) -> None:
     """The 2× rule, with a floor."""
     top = np.abs(wanted).max(initial=0.0)
     allowed = 2 * np.abs(plain.astype(np.float64) - wanted).max(initial=0.0) + _FLOOR[dtype] * top
-    error = np.abs(found.astype(np.float64) - wanted)
+    error = np.abs(actual.astype(np.float64) - wanted)
     assert not np.isnan(error).any(), "a result is NaN"
     assert error.max(initial=0.0) <= allowed, f"off by {error.max()}, allowed {allowed}"

@@ -110,10 +110,10 @@ def check_append(dispatcher: Dispatcher, where: str, interleaved: bool, dtype: s
         for b in range(3):
             k_wanted[b, lengths[b] : lengths[b] + new] = turned[b]
             v_wanted[b, lengths[b] : lengths[b] + new] = v[b]
-    found = dispatcher.append_kv(k, v, k_cache, v_cache, np.array(lengths, np.int32), **given)
+    q_rotated = dispatcher.append_kv(k, v, k_cache, v_cache, np.array(lengths, np.int32), **given)
     rounded = {"fp32": 1e-6, "fp16": 4e-3, "bf16": 4e-2}[dtype]
     np.testing.assert_allclose(k_cache.astype(np.float32), k_wanted.astype(np.float32), atol=rounded)
     np.testing.assert_array_equal(v_cache.astype(np.float32), v_wanted.astype(np.float32))
     for b in range(3):
         wanted = rotated(q[b], cos, sin, lengths[b], interleaved)
-        np.testing.assert_allclose(found[b].astype(np.float64), wanted, atol=rounded)
+        np.testing.assert_allclose(q_rotated[b].astype(np.float64), wanted, atol=rounded)

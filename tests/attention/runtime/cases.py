@@ -159,20 +159,20 @@ def operands(case: Case) -> Operands:
 def options(made: Operands) -> dict[str, Any]:
     """What calls are told beside q, k and v."""
     case = made.case
-    found: dict[str, Any] = {"layout": case.layout, "soft_cap": case.soft_cap, "dropout_p": case.dropout}
-    found["scale"] = case.scale
+    kwargs: dict[str, Any] = {"layout": case.layout, "soft_cap": case.soft_cap, "dropout_p": case.dropout}
+    kwargs["scale"] = case.scale
     if case.window != FULL:
-        found["mask"] = "bottom_right" if case.window.bottom_right else "top_left"
-        found["window"] = case.window.left, case.window.right
+        kwargs["mask"] = "bottom_right" if case.window.bottom_right else "top_left"
+        kwargs["window"] = case.window.left, case.window.right
     if case.dropout:
-        found |= {"seed": made.seed, "offset": made.offset}
-    found |= {"bias": made.bias, "alibi_slopes": made.slopes}
+        kwargs |= {"seed": made.seed, "offset": made.offset}
+    kwargs |= {"bias": made.bias, "alibi_slopes": made.slopes}
     if case.group:
-        found |= {"cu_seqlens_q": starts(case.queries), "cu_seqlens_k": starts(case.keys)}
-        found |= {"max_seqlen_q": max(case.queries), "max_seqlen_k": max(case.keys)}
+        kwargs |= {"cu_seqlens_q": starts(case.queries), "cu_seqlens_k": starts(case.keys)}
+        kwargs |= {"max_seqlen_q": max(case.queries), "max_seqlen_k": max(case.keys)}
     if case.ragged_keys:
-        found["seqlens_k"] = np.array(case.keys, np.int32)
-    return found
+        kwargs["seqlens_k"] = np.array(case.keys, np.int32)
+    return kwargs
 
 
 def starts(lengths: tuple[int, ...]) -> Array:

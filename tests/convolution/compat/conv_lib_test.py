@@ -31,8 +31,8 @@ def init(library: Any, kernels: Path, dtype: bytes | None = b"fp32") -> None:
 def symmetric(direction: str) -> list[ConvProblem]:
     """Random problems of two and three dimensions, with the padding that the struct can say."""
     names = ("n", "c", "k", "size", "filter", "groups", "stride", "dilation", "pad_left")
-    found = (p for p in random_problems(1, direction) if len(p.sizes) == 2 or (p.sizes[0] > 1 and len(p.sizes) == 3))
-    given = ({name: getattr(p, name) for name in names} for p in found)
+    drawn = (p for p in random_problems(1, direction) if len(p.sizes) == 2 or (p.sizes[0] > 1 and len(p.sizes) == 3))
+    given = ({name: getattr(p, name) for name in names} for p in drawn)
     padded = (f | {"pad_left": tuple(map(max, f["pad_left"], f["dilation"]))} for f in given if max(f["filter"]) < 5)
     return [ConvProblem(direction, **fields) for fields in islice(padded, 25)]
 

@@ -44,11 +44,11 @@ def with_gaps(problem: ConvProblem, rng: random.Random) -> ConvProblem:
     for field, channels, sizes in (
         ("stride_x", problem.c, problem.sizes), ("stride_y", problem.k, problem.out_size),
     ):  # fmt: skip
-        step, found = channels + rng.choice((0, 1, 5)), []
+        step, steps = channels + rng.choice((0, 1, 5)), []
         for size in reversed(sizes):
-            found.insert(0, step)
+            steps.insert(0, step)
             step = step * size + rng.choice((0, 3))
-        strides[field] = (step, 1, *found)
+        strides[field] = (step, 1, *steps)
     names = ("n", "c", "k", "size", "filter", "groups", "stride", "dilation", "pad_left", "pad_right", "dtype")
     kept = {name: getattr(problem, name) for name in (*names, "bias", "residual", "activation", "alpha", "beta")}
     return ConvProblem(problem.direction, **kept, **strides)

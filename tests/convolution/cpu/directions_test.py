@@ -158,9 +158,9 @@ def test_what_no_kernel_serves_is_said(dispatcher: Dispatcher) -> None:
 
 
 def test_explain_says_which_kernel_and_why(dispatcher: Dispatcher) -> None:
-    found = dispatcher.explain(ConvProblem("forward", 1, 7, 13, (9, 9), 3))
-    assert found.chosen is not None and found.chosen.estimate is not None and found.chosen.short in str(found)
-    assert "grouped_conv_fwd_fp32" in found.chosen.name and found.chosen.short.startswith("forward fp32 ")
-    assert any(kernel.reason and "dtype_x is fp32" in kernel.reason for kernel in found)
+    report = dispatcher.explain(ConvProblem("forward", 1, 7, 13, (9, 9), 3))
+    assert report.chosen is not None and report.chosen.estimate is not None and report.chosen.short in str(report)
+    assert "grouped_conv_fwd_fp32" in report.chosen.name and report.chosen.short.startswith("forward fp32 ")
+    assert any(kernel.reason and "dtype_x is fp32" in kernel.reason for kernel in report)
     weight = dispatcher.explain(ConvProblem("backward_weight", 1, 7, 13, (9, 9), 3))
     assert weight.chosen is not None and weight.chosen.choices == "split_k=1"

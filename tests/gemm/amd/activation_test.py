@@ -32,14 +32,14 @@ def test_activations_are_within_a_few_roundings(arch: str) -> None:
         arguments=struct.pack("<2QI4x", y.ctypes.data, x.ctypes.data, COUNT),
         buffers=[Buffer(y.ctypes.data, y.nbytes, writable=True), Buffer(x.ctypes.data, x.nbytes, writable=False)],
     )
-    for (name, function), found in zip(ACTIVATIONS.items(), y, strict=True):
+    for (name, function), actual in zip(ACTIVATIONS.items(), y, strict=True):
         wanted = function(x.astype(np.float64))
-        assert np.array_equal(np.isnan(found), np.isnan(wanted)), name
+        assert np.array_equal(np.isnan(actual), np.isnan(wanted)), name
         # Relative to the result, or to what it would be without the factor that makes it small.
         size = np.maximum(np.abs(wanted), np.minimum(np.abs(x), 1.0) if name != "sigmoid" else 2.0**-100)
         exact = name in ("none", "relu")
         # exp2 of a rounded product: its error grows with the exponent.
         bound = 0 if exact else (8 + 2 * np.minimum(np.abs(x), 90)) * UNIT
-        error = np.abs(found.astype(np.float64) - wanted) / np.where(size == 0, 1, size)
+        error = np.abs(actual.astype(np.float64) - wanted) / np.where(size == 0, 1, size)
         worst = np.nanargmax(error - bound)
-        assert (np.isnan(error) | (error <= bound)).all(), f"{name}({x[worst]}) = {found[worst]}, not {wanted[worst]}"
+        assert (np.isnan(error) | (error <= bound)).all(), f"{name}({x[worst]}) = {actual[worst]}, not {wanted[worst]}"

@@ -35,5 +35,5 @@ def test_transposed_loads_need_fast_exp2() -> None:
 @pytest.mark.parametrize(("keys", "right"), [(128, True), (384, True), (333, False), (100, False), (130, False)])
 def test_async_without_padding_serves_whole_tiles_of_keys_only(keys: int, right: bool) -> None:
     image = compiled.code_object("attention_gfx942", "gfx942")
-    found = error(image, "attention", queries=200, keys=keys, width=128, scale=128**-0.5 * LOG2_E)
-    assert found < RIGHT if right else found > WRONG
+    off_by = error(image, "attention", queries=200, keys=keys, width=128, scale=128**-0.5 * LOG2_E)
+    assert off_by < RIGHT if right else off_by > WRONG

@@ -38,9 +38,9 @@ KERNELS = [(arch, kernel.name) for arch in ARCHS for kernel in chosen(arch)]
 @pytest.mark.parametrize(("arch", "kernel"), KERNELS)
 def test_each_barrier_is_noticed_when_it_is_gone(arch: str, kernel: str) -> None:
     subject = Subject(arch, kernel)
-    spare, found = 0, barriers(subject.code, subject.symbol)[::STEP]
-    assert len(found) >= 8 / STEP
-    for barrier in found:
+    spare, sampled = 0, barriers(subject.code, subject.symbol)[::STEP]
+    assert len(sampled) >= 8 / STEP
+    for barrier in sampled:
         image, tried = without(subject.image, *barrier), 0
         for loops in LOOPS:
             noticed = subject.noticed(image, loops, "barrier", Checks(races=True))
@@ -52,4 +52,4 @@ def test_each_barrier_is_noticed_when_it_is_gone(arch: str, kernel: str) -> None
         else:
             spare += 1
         assert tried, f"no K loop count reaches the barrier at {barrier[0].pc:#x}"
-    assert spare == 0 or (subject.spec["pipeline"] in SPARE_BARRIERS and spare < len(found) / 4)
+    assert spare == 0 or (subject.spec["pipeline"] in SPARE_BARRIERS and spare < len(sampled) / 4)

@@ -73,6 +73,6 @@ class Product:
 
     def right(self, plane: int = 0) -> bool:
         """Whether a plane of the result is exact."""
-        found = self.d.values[plane * self.m : (plane + 1) * self.m]
+        actual = self.d.values[plane * self.m : (plane + 1) * self.m]
         wanted = rounded(exact_product(self.a, self.b), self.d.dtype)
-        return bool((found.astype(np.float64) == wanted.astype(np.float64)).all())
+        return bool((actual.astype(np.float64) == wanted.astype(np.float64)).all())

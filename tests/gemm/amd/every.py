@@ -78,15 +78,15 @@ def variants(name: str) -> Iterator[Kernel]:
         if "pipeline" in variant:
             usual["scheduler"] = "default"
         tried = [layouts[number % 4], "rcr"]
-        found = next(filter(None, (_legal(name, {**usual, "layout": layout}) for layout in tried)), None)
-        if found is not None:
-            yield found
+        kernel = next(filter(None, (_legal(name, {**usual, "layout": layout}) for layout in tried)), None)
+        if kernel is not None:
+            yield kernel
     for a, b in mixed:
         types = {"dtype_a": a, "dtype_b": b, "dtype_c": "fp16", "dtype_acc": "fp32"}
         usual = {"pipeline": "compv3", "scheduler": "intrawave", "epilogue": "cshuffle", "layout": "rcr", **types}
-        found = _legal(name, usual)
-        if found is not None:
-            yield found
+        kernel = _legal(name, usual)
+        if kernel is not None:
+            yield kernel
 
 
 def every(name: str) -> Iterator[Kernel]:
@@ -98,9 +98,9 @@ def every(name: str) -> Iterator[Kernel]:
     ):
         for scheduler, epilogue in product(facts.schedulers, facts.epilogues):
             chosen = {"pipeline": pipeline, "dtype": dtype, "layout": layout.value, "split_k": split_k}
-            found = _legal(name, {**chosen, "scheduler": scheduler, "epilogue": epilogue})
-            if found is not None:
-                yield found
+            kernel = _legal(name, {**chosen, "scheduler": scheduler, "epilogue": epilogue})
+            if kernel is not None:
+                yield kernel
 
 
 def _legal(name: str, chosen: dict[str, object]) -> Kernel | None:

@@ -114,13 +114,13 @@ def rounded(values: np.ndarray, dtype: np.dtype) -> np.ndarray:
 
 def assert_equal(result: Matrix, expected: np.ndarray) -> None:
     """Bit for bit, but for the sign of zero."""
-    found, wanted = result.values.astype(np.float64), rounded(expected, result.dtype).astype(np.float64)
-    wrong = np.argwhere(~(found == wanted))
+    actual, wanted = result.values.astype(np.float64), rounded(expected, result.dtype).astype(np.float64)
+    wrong = np.argwhere(~(actual == wanted))
     if len(wrong):
         row, column = wrong[0]
         raise AssertionError(
-            f"{len(wrong)} of {found.size} elements are wrong, first [{row}, {column}]: "
-            f"{found[row, column]} instead of {wanted[row, column]}"
+            f"{len(wrong)} of {actual.size} elements are wrong, first [{row}, {column}]: "
+            f"{actual[row, column]} instead of {wanted[row, column]}"
         )
 
 

@@ -52,18 +52,18 @@ def text_offset(image: bytes) -> int:
 
 def barriers(code: CodeObject, kernel: str) -> list[tuple[Instruction, ...]]:
     """The barriers of a kernel, each as the instructions it is made of (gfx12: a signal and the wait for it)."""
-    found = [one for one in _function(code, kernel) if "s_barrier" in one.name]
-    if not any("signal" in one.name for one in found):
-        return [(one,) for one in found]
-    signals, waits = found[::2], found[1::2]
+    instructions = [one for one in _function(code, kernel) if "s_barrier" in one.name]
+    if not any("signal" in one.name for one in instructions):
+        return [(one,) for one in instructions]
+    signals, waits = instructions[::2], instructions[1::2]
     assert all("signal" in one.name for one in signals) and all("wait" in one.name for one in waits)
     return list(zip(signals, waits, strict=True))
 
 
 def waits(code: CodeObject, kernel: str) -> list[tuple[Instruction, bool]]:
     """The waits for memory of a kernel, and whether a barrier follows: those may wait for nothing."""
-    found = _function(code, kernel)
-    return [(one, "s_barrier" in after.name) for one, after in itertools.pairwise(found) if one.name in WAITS]
+    body = _function(code, kernel)
+    return [(one, "s_barrier" in after.name) for one, after in itertools.pairwise(body) if one.name in WAITS]
 
 
 def idle_waits(code: CodeObject, kernel: str) -> set[int]:
@@ -72,11 +72,11 @@ def idle_waits(code: CodeObject, kernel: str) -> set[int]:
     Compilers leave some: they do not look into inline assembly that waits. What is under way is counted along straight
     lines; behind a label it may be anything.
     """
-    found = _function(code, kernel)
-    labels = {target_of_branch(one) for one in found if "branch" in one.name}
+    body = _function(code, kernel)
+    labels = {target_of_branch(one) for one in body if "branch" in one.name}
     most: dict[str, float] = dict.fromkeys(("vmcnt", "lgkmcnt", "vscnt", "loadcnt", "storecnt", "dscnt", "kmcnt"), 0)
     idle = set()
-    for one in found:
+    for one in body:
         if one.pc in labels:
             most = dict.fromkeys(most, math.inf)
         if one.name in WAITS:

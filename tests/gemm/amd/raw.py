@@ -38,9 +38,9 @@ class RawKernel:
 
     def workspace(self, problem: Any) -> int:
         """Bytes."""
-        found = ctypes.c_uint64(1)
-        self._check(self._kernel.workspace_size(self._at, ctypes.addressof(problem), ctypes.addressof(found)))
-        return found.value
+        size = ctypes.c_uint64(1)
+        self._check(self._kernel.workspace_size(self._at, ctypes.addressof(problem), ctypes.addressof(size)))
+        return size.value
 
     def plan(self, problem: Any) -> Any:
         """The storage of a plan, and the aligned address in it."""
@@ -68,9 +68,9 @@ class RawKernel:
     def shuffled(self, problem: Any, b: Block) -> Block:
         """B in the order that the kernel reads."""
         extension = GemmExtension.from_address(self._kernel.extension)
-        found = ctypes.c_uint64(0)
-        self._check(extension.shuffle_b_bytes(self._at, ctypes.addressof(problem), ctypes.addressof(found)))
-        made = Block((found.value // b.dtype.itemsize,), (1,), b.dtype)
+        size = ctypes.c_uint64(0)
+        self._check(extension.shuffle_b_bytes(self._at, ctypes.addressof(problem), ctypes.addressof(size)))
+        made = Block((size.value // b.dtype.itemsize,), (1,), b.dtype)
         self._check(extension.shuffle_b(self._at, ctypes.addressof(problem), b.address, made.address))
         made.assert_untouched_around()
         return made

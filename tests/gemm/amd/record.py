@@ -63,18 +63,18 @@ def order(archs: list[str]) -> Iterator[Template]:
 
 
 def _one(template: Template, executor: LocalExecutor) -> dict[str, object]:
-    kernel, found = template.kernel, dict[str, object](problems=0)
+    kernel, outcome = template.kernel, dict[str, object](problems=0)
     row = {"arch": kernel.arch, "template": template.label, "kernel": kernel.name, "identity": kernel.identity}
     began = time.process_time()
     try:
         with tempfile.TemporaryDirectory() as out:
             library, entry = build(kernel, executor, Path(out))
-            found["resources"] = entry.resources
-            found["problems"] = run(library, entry)
-        found["result"] = "right"
+            outcome["resources"] = entry.resources
+            outcome["problems"] = run(library, entry)
+        outcome["result"] = "right"
     except Exception as error:  # whatever goes wrong is the record
-        found["result"] = f"{type(error).__name__}: {error}"[:600]
-    return {**row, **found, "simulation_cpu_s": round(time.process_time() - began, 1)}
+        outcome["result"] = f"{type(error).__name__}: {error}"[:600]
+    return {**row, **outcome, "simulation_cpu_s": round(time.process_time() - began, 1)}
 
 
 def main() -> None:

@@ -146,12 +146,12 @@ def split_cases(kernel: KernelEntry) -> list[Case]:
     rows, columns = (vector if layout[0] == "c" else 3), (vector if layout[1] == "r" else 12)
     cut = vector if kernel.spec["pad"]["k"] else 0
     least = 2 if kernel.spec["pipeline"] == "compv6" else 1  # K tiles of a slice
-    found = [
+    sliced = [
         Case(m - rows, n - columns, loops * k - (cut if loops % 2 else 0), 16 * (loops % 2), split_k=slices)
         for loops, slices in ((2, 2), (3, 2), (3, 3), (5, 2), (5, 4), (7, 3), (9, 2), (9, 5), (9, 9))
         if loops // slices >= least
     ]
-    found += [
+    sliced += [
         Case(m + rows, n + columns, 6 * k, 16, split_k=3, alpha=-0.5, beta=2.0),
         Case(m, n, 4 * k, split_k=2, alpha=2.0, beta=1.0, c_is_d=True),
         Case(m - rows, n - columns, 6 * k, split_k=3, normal=True),
@@ -159,8 +159,8 @@ def split_cases(kernel: KernelEntry) -> list[Case]:
         Case(m - rows, n - columns, 0, 16, split_k=2),
     ]
     if kernel.spec["dtype_acc"] == "int32":  # sums of integers are not scaled
-        return [case for case in found if (case.alpha, case.beta) == (1, 0)]
-    return plain + found
+        return [case for case in sliced if (case.alpha, case.beta) == (1, 0)]
+    return plain + sliced
 
 
 def cases_of(kernel: KernelEntry) -> list[Case]:

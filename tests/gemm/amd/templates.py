@@ -44,10 +44,10 @@ def members(name: str) -> Iterator[Template]:
     for number, purpose in enumerate(purposes):
         for dtype, layout in _turn(5 * number + 3 * names().index(name)):
             try:
-                found = expand_kernel_set(f"{dtype}_{layout}_{purpose}", load(name)).kernels
+                kernels = expand_kernel_set(f"{dtype}_{layout}_{purpose}", load(name)).kernels
             except EmptyExpansionError:
                 continue
-            smallest = min(found, key=lambda kernel: kernel.spec.tile.m * kernel.spec.tile.n)
+            smallest = min(kernels, key=lambda kernel: kernel.spec.tile.m * kernel.spec.tile.n)
             yield Template(f"set={dtype}_{layout}_{purpose}", smallest)
             break
 

@@ -34,7 +34,7 @@ class _Sizes:
 def cases_of(entry: KernelEntry) -> list[Case]:
     """Everything that a kernel is run on."""
     x, spec = _Sizes(entry), entry.spec
-    found = [
+    cases = [
         Case(
             x.m - x.rows,
             x.n - x.columns,
@@ -45,27 +45,27 @@ def cases_of(entry: KernelEntry) -> list[Case]:
         for loops in range(x.first, 10)
     ]
     two = Case(x.m + (x.rows or x.m), 2 * x.n - x.columns, 3 * x.k - x.depth, x.gap, bias=True)
-    found += [two, replace(two, whole=False), Case(x.m, x.n, 4 * x.k, whole=False)]
+    cases += [two, replace(two, whole=False), Case(x.m, x.n, 4 * x.k, whole=False)]
     if x.scales:
-        found += [replace(two, alpha=-2.0, beta=3.0), replace(two, alpha=0.5, beta=0.25, whole=False)]
+        cases += [replace(two, alpha=-2.0, beta=3.0), replace(two, alpha=0.5, beta=0.25, whole=False)]
     if spec.get("activation") == "any":
-        found += _epilogues(two, x)
+        cases += _epilogues(two, x)
     if spec.get("split_k"):
-        found = [replace(case, split_k=slices) for case in found if (slices := _slices(case, x))]
+        cases = [replace(case, split_k=slices) for case in cases if (slices := _slices(case, x))]
     if spec.get("batched"):
-        found += [
+        cases += [
             replace(two, batch=2, m=x.m, shared="b"),
             *([replace(two, batch=2, m=x.m, num_d=2, activation="relu")] if spec.get("activation") == "any" else []),
-            replace(found[-1], batch=3, m=x.m, n=x.n, shared="a"),
-            replace(found[-1], batch=3, m=x.rows or x.m),
+            replace(cases[-1], batch=3, m=x.m, n=x.n, shared="a"),
+            replace(cases[-1], batch=3, m=x.rows or x.m),
         ]
     if spec.get("grouped"):
-        return _grouped(found, x, entry)
+        return _grouped(cases, x, entry)
     empty = Case(two.m, two.n, 0, bias=True, split_k=2 if spec.get("split_k") else 1)
-    found += [empty, *([replace(empty, beta=-2.0)] if x.scales else [])]
+    cases += [empty, *([replace(empty, beta=-2.0)] if x.scales else [])]
     if spec.get("persistent"):
-        found.append(Case(x.m * (_workgroups(entry) + 3) - x.rows, x.n - x.columns, x.first * x.k))
-    return found
+        cases.append(Case(x.m * (_workgroups(entry) + 3) - x.rows, x.n - x.columns, x.first * x.k))
+    return cases
 
 
 def _epilogues(case: Case, x: _Sizes) -> list[Case]:
@@ -94,21 +94,21 @@ def _workgroups(entry: KernelEntry) -> int:
     return load(entry.arch).compute_units * int(entry.spec["k_block_per_cu"])
 
 
-def _grouped(found: list[Case], x: _Sizes, entry: KernelEntry) -> list[Case]:
+def _grouped(cases: list[Case], x: _Sizes, entry: KernelEntry) -> list[Case]:
     """A product alone, products of unlike shapes, some without elements, more than one launch takes; and, persistent,
     more tiles than workgroups."""
-    shapes = [(case.m, case.n, case.k) for case in found[:9]]
+    shapes = [(case.m, case.n, case.k) for case in cases[:9]]
     small = tuple(
         (x.rows + 1 if x.rows == 3 else x.m, x.columns or x.n, x.first * x.k) for _ in range(_GROUPS_PER_LAUNCH)
     )
     more = [
-        found[0],
-        replace(found[2], groups=((0, x.n, x.k), *shapes[3:], (x.m, 0, x.k))),
-        replace(found[9], groups=(shapes[1],)),
-        replace(found[-1], groups=(shapes[2], shapes[0])),
-        replace(found[1], groups=small),
+        cases[0],
+        replace(cases[2], groups=((0, x.n, x.k), *shapes[3:], (x.m, 0, x.k))),
+        replace(cases[9], groups=(shapes[1],)),
+        replace(cases[-1], groups=(shapes[2], shapes[0])),
+        replace(cases[1], groups=small),
     ]
     if entry.spec.get("persistent"):
         many = (x.m * _workgroups(entry) - x.rows, x.columns or x.n, x.first * x.k)
-        more.append(replace(found[1], groups=(many, shapes[0])))
+        more.append(replace(cases[1], groups=(many, shapes[0])))
     return more

@@ -189,14 +189,14 @@ class Bench:
         self.kernel.launch(plan, args, read, [x.d for x in operands])
 
     def _judge(self, case: Case, x: Operands) -> None:
-        inputs, found = x.inputs(self, case), x.d.values
+        inputs, actual = x.inputs(self, case), x.d.values
         wanted = reference.exact(inputs)
         if inputs.integers or (case.whole and case.activation in reference.PIECEWISE_LINEAR):
             rounded = reference.rounded(wanted, inputs.dtype).astype(np.float64)
-            wrong = np.argwhere(~(found.astype(np.float64) == rounded))
-            assert not len(wrong), f"{len(wrong)} of {found.size} elements are wrong, first {wrong[0]}"
+            wrong = np.argwhere(~(actual.astype(np.float64) == rounded))
+            assert not len(wrong), f"{len(wrong)} of {actual.size} elements are wrong, first {wrong[0]}"
             return
-        error = reference.error(found, wanted, reference.scale(inputs))
+        error = reference.error(actual, wanted, reference.scale(inputs))
         allowed = reference.allowed_error([inputs])
         assert error <= allowed, f"the error is {error:.3g} of the size of the terms, {allowed:.3g} are allowed"
 

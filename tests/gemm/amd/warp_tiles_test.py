@@ -39,8 +39,8 @@ def makes(name: str, shape: Shape, types: list[str], tile: tuple[int, int, int])
 
 @pytest.mark.parametrize(("name", "dtypes", "tile"), TILES)
 def test_an_instruction_makes_the_tile(name: str, dtypes: str, tile: tuple[int, int, int]) -> None:
-    found = [key for key, shape in SHAPES[name].items() if makes(key, shape, dtypes.split("_"), tile)]
-    assert found, f"{name}: nothing makes {dtypes} {tile}"
+    instructions = [key for key, shape in SHAPES[name].items() if makes(key, shape, dtypes.split("_"), tile)]
+    assert instructions, f"{name}: nothing makes {dtypes} {tile}"
 
 
 def test_what_no_instruction_makes_is_seen() -> None:

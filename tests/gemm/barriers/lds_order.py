@@ -40,14 +40,14 @@ class Accesses:
 
 def lds_order(assembly: str) -> list[Accesses | str]:
     """What lies between barriers and labels, and these, in their order; parts without an access are left out."""
-    found: list[Accesses | str] = []
+    parts: list[Accesses | str] = []
     part = Accesses()
     for raw in assembly.splitlines():
         line = raw.split(";")[0]
         instruction = _INSTRUCTION.match(line)
         name = instruction.group(1) if instruction else ""
         if _LABEL.match(line) or name in _BARRIERS:
-            found += [part, "barrier" if name else "label"]
+            parts += [part, "barrier" if name else "label"]
             part = Accesses()
         elif name.startswith("ds_") and not name.startswith(_LANES):
             width = _WIDTH.search(name)
@@ -58,7 +58,7 @@ def lds_order(assembly: str) -> list[Accesses | str]:
                 part.written += bits
         elif instruction and "_load_" in name and re.search(r"\blds\b|_lds_", name + instruction.group(2)):
             part.direct += 1
-    return [one for one in (*found, part) if one != Accesses()]
+    return [one for one in (*parts, part) if one != Accesses()]
 
 
 def without_order(order: list[Accesses | str]) -> Counter[str]:

@@ -234,9 +234,9 @@ class Bench:
                 f"{result[tuple(wrong[0])]} instead of {wanted[tuple(wrong[0])]}"
             )
             return
-        found = error(result, expected, scale(inputs))
+        off_by = error(result, expected, scale(inputs))
         allowed = allowed_error([inputs, *self._more(case, inputs, rng)], self.reference)
-        assert found <= allowed, f"the error is {found:.3g} of the size of its terms; allowed: {allowed:.3g}"
+        assert off_by <= allowed, f"the error is {off_by:.3g} of the size of its terms; allowed: {allowed:.3g}"
 
     def _more(self, case: Case, inputs: Inputs, rng: np.random.Generator) -> list[Inputs]:
         """Another sample of the same distribution for reference runs, where the case itself has few elements."""

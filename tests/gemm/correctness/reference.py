@@ -75,8 +75,8 @@ def scale(inputs: Inputs) -> Array:
     products = np.abs(inputs.a.astype(np.float64)) @ np.abs(inputs.b.astype(np.float64))
     # Sigmoid, tanh and their products give numbers near 1, or flush what is tiny: there, 1 is the size.
     least = 0.0 if inputs.activation in PIECEWISE_LINEAR else 1.0
-    found: Array = np.maximum(_SLOPE[inputs.activation] * _before(sizes, products), least)
-    return found
+    size: Array = np.maximum(_SLOPE[inputs.activation] * _before(sizes, products), least)
+    return size
 
 
 def plain(inputs: Inputs) -> Array:

@@ -47,10 +47,10 @@ class Cuda:
 
     def places(self) -> tuple[int, list[tuple[int, int]]]:
         """The status, and the devices with their multiprocessors for which a workspace is made large enough."""
-        found = (ctypes.c_int * 8)()
+        buffer = (ctypes.c_int * 8)()
         count = ctypes.c_int()
-        status = self.library.fake_places(found, ctypes.byref(count))
-        return status, [(found[2 * i], found[2 * i + 1]) for i in range(count.value)]
+        status = self.library.fake_places(buffer, ctypes.byref(count))
+        return status, [(buffer[2 * i], buffer[2 * i + 1]) for i in range(count.value)]
 
     @property
     def error(self) -> str:
@@ -58,9 +58,9 @@ class Cuda:
 
     @property
     def current(self) -> int:
-        found = ctypes.c_int()
-        assert self.library.cudaGetDevice(ctypes.byref(found)) == 0
-        return found.value
+        ordinal = ctypes.c_int()
+        assert self.library.cudaGetDevice(ctypes.byref(ordinal)) == 0
+        return ordinal.value
 
     @property
     def contexts(self) -> list[int]:

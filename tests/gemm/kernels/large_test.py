@@ -40,12 +40,12 @@ def test_a_large_a(dispatcher: Dispatcher, transposed: bool) -> None:
         expected = np.zeros((COLUMNS, 3), np.int64)
         for i in range(ROWS):
             expected += row(base, i).astype(np.int64)[:, None] * b[i].astype(np.int64)
-        found = dispatcher.gemm(a.T, b)
+        product = dispatcher.gemm(a.T, b)
     else:
         b = rng.integers(-1, 2, (COLUMNS, 3)).astype(np.float16)
         expected = np.array([row(base, i).astype(np.int64) @ b.astype(np.int64) for i in range(ROWS)])
-        found = dispatcher.gemm(a, b)
-    assert np.array_equal(found, expected.astype(np.float32).astype(np.float16))
+        product = dispatcher.gemm(a, b)
+    assert np.array_equal(product, expected.astype(np.float32).astype(np.float16))
 
 
 def test_a_large_result(dispatcher: Dispatcher) -> None:

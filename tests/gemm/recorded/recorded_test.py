@@ -79,11 +79,11 @@ def predicted_us(kernels: list[Any], wanted: list[Wanted]) -> list[float | None]
     """Time of the best kernel for each problem; None where none serves it."""
     time_model = operation("gemm").time_model
     assert time_model is not None
-    found = []
+    best_us = []
     for one in wanted:
         times = [time_model.microseconds(kernel, one.asked, load(ARCH)) for kernel in kernels]
-        found.append(min((us for us in times if us is not None), default=None))
-    return found
+        best_us.append(min((us for us in times if us is not None), default=None))
+    return best_us
 
 
 def test_the_library_serves_what_the_shipped_one_does_not(trace: Path, library: KernelLibrary, tmp_path: Path) -> None:

@@ -93,11 +93,11 @@ def test_many_rows_are_added_up_in_slices_with_the_same_bits(arch: str) -> None:
     check(dispatcher(arch, "layer"), posed, 0, Simulated())
     rng = np.random.default_rng(0)
     x, dy = rng.standard_normal((2, 700, 24), np.float32)
-    found = []
+    runs = []
     for seed in (1, 2):
         with device.configure(seed=seed):
-            found.append(dispatcher(arch, "layer").layer_norm_backward(dy, x, np.ones(24, np.float32)))
-    assert all(np.array_equal(*pair) for pair in zip(*found, strict=True))
+            runs.append(dispatcher(arch, "layer").layer_norm_backward(dy, x, np.ones(24, np.float32)))
+    assert all(np.array_equal(*pair) for pair in zip(*runs, strict=True))
 
 
 @pytest.mark.thorough(instead="test_norms_of_every_type")

@@ -28,12 +28,12 @@ def test_a_norm_is_that_of_the_definition(dispatcher: Dispatcher, kind: str, dty
     weight, bias = drawn(rng, (columns,), dtype), drawn(rng, (columns,), dtype)
     out = np.full_like(x, np.nan)
     if kind == "rms":
-        found = dispatcher.rms_norm(x, weight, out, epsilon=EPSILON)
+        returned = dispatcher.rms_norm(x, weight, out, epsilon=EPSILON)
         exact = reference.forward(x, kind, EPSILON, weight, None)
     else:
-        found = dispatcher.layer_norm(x, weight, bias, out, epsilon=EPSILON)
+        returned = dispatcher.layer_norm(x, weight, bias, out, epsilon=EPSILON)
         exact = reference.forward(x, kind, EPSILON, weight, bias)
-    assert found is out and off(out, exact) < BOUNDS[dtype]
+    assert returned is out and off(out, exact) < BOUNDS[dtype]
 
 
 @settings(deadline=None, max_examples=60)
@@ -81,8 +81,8 @@ def test_quantised_results_have_a_scale_for_each_row(
     out = np.full((9, 131), 99, np.int8 if quantised == "int8" else ml_dtypes.float8_e4m3fn)
     scales = np.full(9, np.nan, np.float32)
     run = dispatcher.rms_norm if kind == "rms" else dispatcher.layer_norm
-    found = run(x, weight, out=out, scales=scales, dtype=quantised, epsilon=EPSILON)
-    assert found[0] is out and found[1] is scales
+    returned = run(x, weight, out=out, scales=scales, dtype=quantised, epsilon=EPSILON)
+    assert returned[0] is out and returned[1] is scales
     exact = reference.forward(x, kind, EPSILON, weight, None)
     largest = np.abs(exact).max(-1)
     np.testing.assert_allclose(scales, largest / steps, rtol=1e-5)
@@ -123,8 +123,8 @@ def test_gradients_are_those_of_the_definition(dispatcher: Dispatcher, data: st.
     (dispatcher.rms_norm_backward if kind == "rms" else dispatcher.layer_norm_backward)(
         dy.array, x.array, weight, out, **options
     )
-    for found, wanted, sums in zip((out, options.get("dweight"), options.get("dbias")), exact, terms, strict=True):
-        assert found is None or off(found, wanted, sums) < 6 * BOUNDS[dtype]
+    for gradient, wanted, sums in zip((out, options.get("dweight"), options.get("dbias")), exact, terms, strict=True):
+        assert gradient is None or off(gradient, wanted, sums) < 6 * BOUNDS[dtype]
     assert all(one.untouched() for one in (x, dy, dsum, dx))
 
 
@@ -132,16 +132,16 @@ def test_threads_change_no_bit(dispatcher: Dispatcher) -> None:
     rng = np.random.default_rng(0)
     x, dy = drawn(rng, (700, 513), "fp32"), drawn(rng, (700, 513), "fp32")
     weight = drawn(rng, (513,), "fp32")
-    found = []
+    runs = []
     for threads in (1, 3, 8):
         dispatcher.set_num_threads(threads)
         problem = NormProblem("layer", 700, 513, backward=True)
         plan = dispatcher.plan(problem)
         dx, dweight = np.empty_like(x), np.empty_like(weight)
         plan(x, dy=dy, weight=weight, out=dx, dweight=dweight)
-        found.append((dispatcher.layer_norm(x, weight), dx, dweight))
-    for other in found[1:]:
-        assert all(np.array_equal(one, another) for one, another in zip(found[0], other, strict=True))
+        runs.append((dispatcher.layer_norm(x, weight), dx, dweight))
+    for other in runs[1:]:
+        assert all(np.array_equal(one, another) for one, another in zip(runs[0], other, strict=True))
 
 
 def test_every_unrolling_computes_the_same_norms(dispatcher: Dispatcher) -> None:

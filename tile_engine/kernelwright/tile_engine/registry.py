@@ -29,7 +29,7 @@ def measurable(name: str) -> Measurable:
 
 def learnable(name: str) -> Learnable:
     """What learned selection asks of an operation. ValueError for one whose selection is not learned."""
-    if name not in OPERATIONS or (found := OPERATIONS[name].learning) is None:
+    if name not in OPERATIONS or (learning := OPERATIONS[name].learning) is None:
         learned = [one.name for one in OPERATIONS.values() if one.learning is not None]
         raise ValueError(f"selection of {name!r} is not learned; allowed: {', '.join(learned)}")
-    return found
+    return learning

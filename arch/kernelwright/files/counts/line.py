@@ -92,7 +92,7 @@ def _lds_access(verb: str, what: str) -> tuple[str, int]:
 def _width(what: str) -> int:
     """Bytes per lane, of ``dwordx4``, ``b128``, ``u16_d16_hi``, ``d16_b8``, ``short_d16``."""
     parts = [part for part in what.split("_") if part not in ("d16", "hi", "2addr", "stride64")]
-    found = _BITS.match(parts[-1]) if parts else None
-    if found:
-        return int(found[1]) // 8
+    bits = _BITS.match(parts[-1]) if parts else None
+    if bits:
+        return int(bits[1]) // 8
     return _WIDTH[parts[-1]]

@@ -19,12 +19,12 @@ def loops(function: Sequence[Line]) -> list[Loop]:
     """Every natural loop, by where its first line stands; loops with a common first block are one."""
     ranges, following = blocks(function)
     dominators = _dominators(following)
-    found: dict[int, set[int]] = {}
+    bodies: dict[int, set[int]] = {}
     for block, goals in enumerate(following):
         for head in goals:
             if dominators[block] >> head & 1:
-                found.setdefault(head, {head}).update(_reaching(block, head, following))
-    return [frozenset(at for block in body for at in ranges[block]) for _, body in sorted(found.items())]
+                bodies.setdefault(head, {head}).update(_reaching(block, head, following))
+    return [frozenset(at for block in body for at in ranges[block]) for _, body in sorted(bodies.items())]
 
 
 def main_loop(function: Sequence[Line]) -> Loop | None:
@@ -33,8 +33,8 @@ def main_loop(function: Sequence[Line]) -> Loop | None:
     Innermost: no smaller loop inside has matrix instructions. Of equals, the first.
     """
     matrix = frozenset(at for at, line in enumerate(function) if kind_of(line.name) == "matrix")
-    found = [loop for loop in loops(function) if loop & matrix]
-    inner = [loop for loop in found if not any(other < loop for other in found)]
+    matrix_loops = [loop for loop in loops(function) if loop & matrix]
+    inner = [loop for loop in matrix_loops if not any(other < loop for other in matrix_loops)]
     return max(inner, key=lambda loop: len(loop & matrix), default=None)
 
 
@@ -48,10 +48,10 @@ def blocks(function: Sequence[Line]) -> tuple[list[range], list[list[int]]]:
     following: list[list[int]] = []
     for block in ranges:
         last = function[block[-1]]
-        found = [block_at[last.goal]] if last.branches and last.goal is not None else []
+        successors = [block_at[last.goal]] if last.branches and last.goal is not None else []
         if not last.leaves and block.stop < len(function):
-            found.append(block_at[block.stop])
-        following.append(found)
+            successors.append(block_at[block.stop])
+        following.append(successors)
     return ranges, following
 
 
@@ -65,30 +65,30 @@ def _dominators(following: Sequence[Sequence[int]]) -> list[int]:
                 reached.append(goal)
             before.setdefault(goal, []).append(block)
     every = (1 << len(following)) - 1
-    found = [every if block in before else 0 for block in range(len(following))]
-    found[0] = 1
+    dominators = [every if block in before else 0 for block in range(len(following))]
+    dominators[0] = 1
     changed = True
     while changed:
         changed = False
         for block in reached[1:]:
             common = every
             for other in before[block]:
-                common &= found[other]
+                common &= dominators[other]
             now = common | 1 << block
-            changed, found[block] = changed or now != found[block], now
-    return found
+            changed, dominators[block] = changed or now != dominators[block], now
+    return dominators
 
 
 def _reaching(block: int, head: int, following: Sequence[Sequence[int]]) -> set[int]:
     """The blocks from which ``block`` is reached without passing ``head``."""
-    found = {block}
+    reaching = {block}
     changed = block != head
     while changed:
         more = {
             other
             for other, goals in enumerate(following)
-            if other != head and other not in found and any(goal in found for goal in goals if goal != head)
+            if other != head and other not in reaching and any(goal in reaching for goal in goals if goal != head)
         }
-        found |= more
+        reaching |= more
         changed = bool(more)
-    return found
+    return reaching

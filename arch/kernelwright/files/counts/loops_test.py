@@ -47,8 +47,8 @@ def test_natural_loops(text: str, expected: list[set[int]]) -> None:
     ],
 )
 def test_the_main_loop(text: str, expected: set[int] | None) -> None:
-    found = main_loop(function(text))
-    assert (None if found is None else set(found)) == expected
+    loop = main_loop(function(text))
+    assert (None if loop is None else set(loop)) == expected
 
 
 def test_code_that_nothing_reaches_closes_no_loop() -> None:

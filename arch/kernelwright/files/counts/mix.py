@@ -81,5 +81,5 @@ def lds_access(name: str) -> tuple[str, int] | None:
 
 def lds_clocks(name: str, known: InstructionSet) -> int:
     """Clocks of one access without conflicts; 0 of what has no width or goes past the LDS."""
-    found = lds_access(name)
-    return len(known.phases(*found).groups) if found else 0
+    access = lds_access(name)
+    return len(known.phases(*access).groups) if access else 0

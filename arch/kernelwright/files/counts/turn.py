@@ -20,14 +20,14 @@ def clocks(loop: Mix, known: InstructionSet, simds: int, conflicts: float = 0) -
     """
     if loop.matrix_cycles is None:
         return None
-    found = {
+    per_unit = {
         "matrix": loop.matrix_cycles,
         "vector": loop.vector_cycles,
         "lds": round((loop.lds_cycles + conflicts) * simds, 2),
     }
     if known.l2_bytes_per_clock:
-        found["memory"] = round(memory_bytes(loop, known.lanes) * simds / known.l2_bytes_per_clock)
-    return found
+        per_unit["memory"] = round(memory_bytes(loop, known.lanes) * simds / known.l2_bytes_per_clock)
+    return per_unit
 
 
 def memory_bytes(loop: Mix, lanes: int) -> int:

@@ -194,10 +194,10 @@ class AttentionProblem(BaseProblem):
 
     def strided(self, name: str) -> Extents:
         """:meth:`extents` as strides lead through the tensor: the rows of a vectorized page belong to one piece."""
-        found = self.extents(name)
+        dims = self.extents(name)
         if name in ("k", "v") and self.page_layout == "vectorized":
-            return found._replace(rows=1, hdim=found.rows * found.hdim)
-        return found
+            return dims._replace(rows=1, hdim=dims.rows * dims.hdim)
+        return dims
 
     @property
     def rows(self) -> int:

@@ -159,21 +159,21 @@ class ConvProblem(BaseProblem):
             dense[dim] = size
             size *= max(extents[dim], 1)
         if given is None or not self.n:  # of arrays without elements, strides mean nothing
-            found = tuple(dense)
+            strides = tuple(dense)
         else:
             if len(given) != len(extents):
                 raise ProblemError(f"{field} is {tuple(given)}; allowed: {len(extents)} strides")
             read = [integer(field, each, 0) for each in given]
-            found = tuple(d if e < 2 else g for g, d, e in zip(read, dense, extents, strict=True))
+            strides = tuple(d if e < 2 else g for g, d, e in zip(read, dense, extents, strict=True))
         unit = order[-1]
-        if found[unit] != 1:
+        if strides[unit] != 1:
             what = "channels" if unit == 1 else "points of a line"
-            raise ProblemError(f"{field} is {found}; allowed in layout {self.layout}: {what} side by side, stride 1")
-        if sum(max(e - 1, 0) * s for e, s in zip(extents, found, strict=True)) >= _MAX_ELEMENTS:
-            raise ProblemError(f"{field} is {found}; allowed: tensors that span at most {_MAX_ELEMENTS} elements")
+            raise ProblemError(f"{field} is {strides}; allowed in layout {self.layout}: {what} side by side, stride 1")
+        if sum(max(e - 1, 0) * s for e, s in zip(extents, strides, strict=True)) >= _MAX_ELEMENTS:
+            raise ProblemError(f"{field} is {strides}; allowed: tensors that span at most {_MAX_ELEMENTS} elements")
         if written:
-            _check_overlap(field, found, extents)
-        return found
+            _check_overlap(field, strides, extents)
+        return strides
 
     @property
     def sizes(self) -> Strides:

@@ -45,12 +45,12 @@ def version_counter(torch: Any) -> Callable[[Sequence[Any]], None]:
                 public(tensor)
 
     try:
-        found: Callable[[Sequence[Any]], None] = torch._C._increment_version
+        increment: Callable[[Sequence[Any]], None] = torch._C._increment_version
         with torch.inference_mode():
             without = torch.zeros(1, device="cpu")
         with torch.inference_mode(False):
             one = torch.zeros(1, device="cpu")
-        found((without, one))
-        return found if one._version == 1 else each
+        increment((without, one))
+        return increment if one._version == 1 else each
     except (AttributeError, TypeError, RuntimeError):  # a private interface that has changed
         return each

@@ -18,7 +18,7 @@ class Trial:
     def __init__(self) -> None:
         self.began = threading.Event()
         self.ended = False
-        self.found = Undivided(self._run)
+        self.outcome = Undivided(self._run)
 
     def _run(self) -> int:
         self.began.set()
@@ -29,13 +29,13 @@ class Trial:
 
 def fork_during(trial: Trial) -> tuple[int, float]:
     """The exit code of a child, forked in the midst of another thread's trial, that asks for its result; seconds."""
-    thread = threading.Thread(target=trial.found)
+    thread = threading.Thread(target=trial.outcome)
     thread.start()
     trial.began.wait()
     begin = time.monotonic()
     pid = os.fork()
     if pid == 0:
-        os._exit(trial.found() if trial.ended else 1 + trial.found())
+        os._exit(trial.outcome() if trial.ended else 1 + trial.outcome())
     took = time.monotonic() - begin
     thread.join()
     return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]), took
@@ -44,7 +44,7 @@ def fork_during(trial: Trial) -> tuple[int, float]:
 def test_a_fork_waits_for_a_trial() -> None:
     trial = Trial()
     assert fork_during(trial)[0] == 7  # the child has its parent's result
-    assert trial.found() == 7 and trial.found.cache_info().misses == 1
+    assert trial.outcome() == 7 and trial.outcome.cache_info().misses == 1
 
 
 def test_a_fork_waits_for_no_trial_that_does_not_end(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -149,12 +149,12 @@ def _from_torch(tensor: Any, name: str) -> ArrayView:
 
 
 def _from_dlpack(array: Any, stream: int | None) -> ArrayView:
-    found = dlpack.view(array, stream)
+    tensor = dlpack.view(array, stream)
     family = type(array).__module__.partition(".")[0]
-    dtype, fnuz = dtypes.name_of(found.dtype)
+    dtype, fnuz = dtypes.name_of(tensor.dtype)
     readonly = family.startswith("jax")  # immutable, though an unversioned capsule cannot say so
-    strides, owner = found.strides or _dense(found.shape), (array, found.capsule)
-    return ArrayView(found.pointer, found.shape, strides, dtype, fnuz, found.device, family, owner, readonly)
+    strides, owner = tensor.strides or _dense(tensor.shape), (array, tensor.capsule)
+    return ArrayView(tensor.pointer, tensor.shape, strides, dtype, fnuz, tensor.device, family, owner, readonly)
 
 
 def _from_cuda_interface(array: Any, name: str, stream: int | None) -> ArrayView:

@@ -103,9 +103,9 @@ Tensor.__module__ = "torch"
 
 def test_numpy_is_viewed_without_a_copy() -> None:
     array = np.zeros((3, 4), ml_dtypes.bfloat16)
-    found = view(array.T)
-    assert found.pointer == array.ctypes.data
-    assert (found.shape, found.strides, found.dtype, found.device) == ((4, 3), (1, 4), "bf16", "cpu")
+    viewed = view(array.T)
+    assert viewed.pointer == array.ctypes.data
+    assert (viewed.shape, viewed.strides, viewed.dtype, viewed.device) == ((4, 3), (1, 4), "bf16", "cpu")
     assert not view(array).fnuz
     assert view(np.zeros((1, 1), ml_dtypes.float8_e4m3fnuz)).fnuz
     frozen = np.zeros((2, 2), np.float32)
@@ -135,9 +135,9 @@ def test_what_no_kernel_can_read_is_refused(array: Any, word: str) -> None:
 
 def test_dlpack_is_viewed_without_a_copy() -> None:
     array = np.zeros((3, 8), np.float16)[:, 2:6]
-    found = view(mocks.Foreign(array))
-    assert found.pointer == array.ctypes.data
-    assert (found.shape, found.strides, found.dtype, found.device) == ((3, 4), (8, 1), "fp16", "cpu")
+    viewed = view(mocks.Foreign(array))
+    assert viewed.pointer == array.ctypes.data
+    assert (viewed.shape, viewed.strides, viewed.dtype, viewed.device) == ((3, 4), (8, 1), "fp16", "cpu")
 
 
 def test_dlpack_refuses_unknown_devices(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -147,8 +147,8 @@ def test_dlpack_refuses_unknown_devices(monkeypatch: pytest.MonkeyPatch) -> None
 
 
 def test_cuda_array_interface() -> None:
-    found = view(Cuda(shape=(3, 4), typestr="<f2", strides=None))
-    assert (found.pointer, found.strides, found.dtype, found.device) == (4096, (4, 1), "fp16", "cuda:0")
+    viewed = view(Cuda(shape=(3, 4), typestr="<f2", strides=None))
+    assert (viewed.pointer, viewed.strides, viewed.dtype, viewed.device) == (4096, (4, 1), "fp16", "cuda:0")
     assert view(Cuda(shape=(3, 4), typestr="<f4", strides=(4, 12))).strides == (1, 3)
 
 
@@ -157,8 +157,8 @@ def test_torch_tensors(monkeypatch: pytest.MonkeyPatch, hip: str | None, device:
     monkeypatch.setitem(sys.modules, "torch", torch_module(hip))
     where = SimpleNamespace(type="cuda", index=0)
     tensor = Tensor((3, 4), Dtype("torch.bfloat16"), where)
-    found = view(tensor)
-    assert (found.pointer, found.strides, found.dtype, found.device) == (4100, (4, 1), "bf16", device)
+    viewed = view(tensor)
+    assert (viewed.pointer, viewed.strides, viewed.dtype, viewed.device) == (4100, (4, 1), "bf16", device)
     made = allocate.allocator("torch", (3, 5), "fp32", tensor)()
     assert (made.shape, made.stride(), str(made.dtype), made.nbytes) == ((3, 5), (5, 1), "torch.float32", 1)
     for stream in (0, 1, 2, 77):
@@ -227,12 +227,12 @@ class Driver:
     asked = 0
     status = 0
 
-    def cuPointerGetAttribute(self, found: Any, attribute: int, pointer: ctypes.c_uint64) -> int:
+    def cuPointerGetAttribute(self, output: Any, attribute: int, pointer: ctypes.c_uint64) -> int:
         Driver.asked += 1
         block = pointer.value >> 16
         if block > 3 or (attribute == 9 and block > 1) or self.status:
             return self.status or 1
-        found._obj.value = {2: (2, 2, 1, 2)[block], 8: int(block == 3), 9: block}[attribute]
+        output._obj.value = {2: (2, 2, 1, 2)[block], 8: int(block == 3), 9: block}[attribute]
         return 0
 
 
@@ -254,8 +254,8 @@ def test_the_address_tells_the_cuda_device(monkeypatch: pytest.MonkeyPatch) -> N
 
 def test_addresses_are_looked_up(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(device, "_cuda_driver", Driver)
-    found = [device.cuda_place(block << 16 | 64) for block in (0, 1, 2, 3, 4)]
-    assert found == ["cuda:0", "cuda:1", "host memory", "managed memory", "host memory"]
+    places = [device.cuda_place(block << 16 | 64) for block in (0, 1, 2, 3, 4)]
+    assert places == ["cuda:0", "cuda:1", "host memory", "managed memory", "host memory"]
     here, there, pinned, managed, unknown = (Region(block << 16 | 64, 8, False, "A") for block in range(5))
     workspace.check_addresses([there, managed, Region(0, 8, False, "B"), Region(1 << 18, 0, True, "C")], "cuda:1")
     for refused, place in ((here, "memory of cuda:0"), (pinned, "host memory"), (unknown, "host memory")):

@@ -141,12 +141,12 @@ def cpu_archs(cpuinfo: str) -> tuple[str, ...]:
             flags = set(line.partition(":")[2].split())
             break
     known = sorted(_facts("cpu"), key=lambda one: -len(one.cpu_flags))
-    found = tuple(one.name for one in known if one.cpu_flags <= flags)
-    if not found:
+    archs = tuple(one.name for one in known if one.cpu_flags <= flags)
+    if not archs:
         least = known[-1]
         lacks = ", ".join(sorted(least.cpu_flags - flags))
         raise DeviceError(f"this CPU lacks {lacks}; kernels need at least {least.name}")
-    return found
+    return archs
 
 
 def cuda_archs(ordinal: int) -> tuple[str, ...]:
@@ -167,8 +167,8 @@ def cuda_archs(ordinal: int) -> tuple[str, ...]:
         if status := driver.cuDeviceGetAttribute(ctypes.byref(value), attribute, handle):
             raise DeviceError(f"cuda:{ordinal}: cuDeviceGetAttribute failed with {status}")
         values.append(value.value)
-    found = tuple(one.name for one in _facts("cuda") if one.compute_capability == tuple(values))
-    return found or ("sm_{}{}".format(*values),)
+    archs = tuple(one.name for one in _facts("cuda") if one.compute_capability == tuple(values))
+    return archs or ("sm_{}{}".format(*values),)
 
 
 def cuda_device_of(pointer: int) -> int | None:
@@ -192,16 +192,16 @@ def cuda_place(pointer: int) -> str | None:
     driver = _cuda_driver()
     if driver is None:
         return None
-    found = {}
+    attributes = {}
     for attribute in (_POINTER_MEMORY_TYPE, _POINTER_MANAGED):
         value = ctypes.c_uint(0)
         status = driver.cuPointerGetAttribute(ctypes.byref(value), attribute, ctypes.c_uint64(pointer))
         if status not in (0, _INVALID_VALUE):  # such as CUDA_ERROR_NOT_INITIALIZED
             return None
-        found[attribute] = value.value if status == 0 else 0  # an address that CUDA does not know is the host's
-    if found[_POINTER_MANAGED]:
+        attributes[attribute] = value.value if status == 0 else 0  # an address that CUDA does not know is the host's
+    if attributes[_POINTER_MANAGED]:
         return "managed memory"
-    return f"cuda:{cuda_device_of(pointer)}" if found[_POINTER_MEMORY_TYPE] == _DEVICE_MEMORY else "host memory"
+    return f"cuda:{cuda_device_of(pointer)}" if attributes[_POINTER_MEMORY_TYPE] == _DEVICE_MEMORY else "host memory"
 
 
 @cache
@@ -221,9 +221,9 @@ def hip_archs(ordinal: int, nodes: Path = _KFD_NODES) -> tuple[str, ...]:
     versions = []
     for node in sorted(nodes.glob("*"), key=lambda path: int(path.name)) if nodes.is_dir() else ():
         text = (node / "properties").read_text()
-        found = re.search(r"^gfx_target_version (\d+)$", text, re.MULTILINE)
-        if found and int(found[1]) != 0:  # 0 is a CPU
-            versions.append(int(found[1]))
+        match = re.search(r"^gfx_target_version (\d+)$", text, re.MULTILINE)
+        if match and int(match[1]) != 0:  # 0 is a CPU
+            versions.append(int(match[1]))
     visible = _visible(versions, os.environ.get("ROCR_VISIBLE_DEVICES"))
     visible = _visible(visible, os.environ.get("HIP_VISIBLE_DEVICES"))
     if ordinal >= len(visible):

@@ -38,10 +38,10 @@ def test_ordinals_are_those_of_the_abi() -> None:
 
 
 def test_simulated_devices_are_architectures() -> None:
-    found = Device("sim:gfx1201")
-    assert (found.kind, found.arch, found.archs, found.name) == ("sim", "gfx1201", ("gfx1201",), "sim:gfx1201")
-    assert found.simulated and not Device("hip:0").simulated
-    assert (found.memory, found.library_kind) == ("cpu", "hip")
+    sim_gpu = Device("sim:gfx1201")
+    assert (sim_gpu.kind, sim_gpu.arch, sim_gpu.archs, sim_gpu.name) == ("sim", "gfx1201", ("gfx1201",), "sim:gfx1201")
+    assert sim_gpu.simulated and not Device("hip:0").simulated
+    assert (sim_gpu.memory, sim_gpu.library_kind) == ("cpu", "hip")
     assert (Device("hip:1").memory, Device("hip:1").library_kind) == ("hip:1", "hip")
     assert [Device(f"sim:{arch}").ordinal for arch in device.simulated_archs()] == [0, 1, 2, 3, 4]
     assert Device("sim:gfx942", arch="gfx942") == Device("sim:gfx942") != Device("sim:gfx950")
@@ -71,8 +71,8 @@ def test_hip_archs_come_from_the_kernel_driver(tmp_path: Path, monkeypatch: pyte
     monkeypatch.delenv("HIP_VISIBLE_DEVICES", raising=False)
     monkeypatch.delenv("ROCR_VISIBLE_DEVICES", raising=False)
     nodes = topology(tmp_path / "nodes", 0, 90010, 90402, 90500, 110000, 120001)
-    found = [device.hip_archs(ordinal, nodes)[0] for ordinal in range(5)]
-    assert found == ["gfx90a", "gfx942", "gfx950", "gfx1100", "gfx1201"]
+    archs = [device.hip_archs(ordinal, nodes)[0] for ordinal in range(5)]
+    assert archs == ["gfx90a", "gfx942", "gfx950", "gfx1100", "gfx1201"]
     monkeypatch.setenv("HIP_VISIBLE_DEVICES", "3, 1")
     assert device.hip_archs(1, nodes) == ("gfx942",)
     with pytest.raises(DeviceError, match=r"hip:2.*2 AMD GPUs"):

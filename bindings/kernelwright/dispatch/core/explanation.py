@@ -130,13 +130,13 @@ class StageExplanation:
     @property
     def pairs(self) -> tuple[tuple[RankedKernel, RankedValue], ...]:
         """Every kernel with every value that can be used, best first."""
-        found = [
+        scored = [
             (value.score, kernel, value)
             for kernel in self.kernels
             for value in kernel.values or (RankedValue(0, kernel.choices, kernel.score),)
             if value.score is not None and kernel.rank is not None
         ]
-        return tuple((kernel, value) for _, kernel, value in sorted(found, key=lambda one: one[0]))
+        return tuple((kernel, value) for _, kernel, value in sorted(scored, key=lambda one: one[0]))
 
 
 @dataclass(frozen=True, repr=False)

@@ -33,11 +33,11 @@ def explanation(*stages: dict[str, Any]) -> Explanation:
 def test_every_stage_has_a_ranking() -> None:
     estimate = dict.fromkeys(("tiles", "waves", "compute_us", "fill_us", "memory_us", "total_us", "useful"), 1.0)
     split = kernel("split", 1, estimate=estimate, choices="split_k=4")
-    found = explanation(stage("split", split, kernel("wide", None)), stage("combine", kernel("combine", 1)))
-    assert [one.chosen and one.chosen.name for one in found.stages] == ["split", "combine"]
-    assert found.chosen is found.stages[0].chosen and found.reason == "split is best"
-    assert [one.name for one in found] == ["split", "wide"] and found.stages[1].problem == {"op": "part"}
-    lines = str(found).splitlines()
+    explained = explanation(stage("split", split, kernel("wide", None)), stage("combine", kernel("combine", 1)))
+    assert [one.chosen and one.chosen.name for one in explained.stages] == ["split", "combine"]
+    assert explained.chosen is explained.stages[0].chosen and explained.reason == "split is best"
+    assert [one.name for one in explained] == ["split", "wide"] and explained.stages[1].problem == {"op": "part"}
+    lines = str(explained).splitlines()
     assert lines[0] == "gemm fp32 rcr 1x2x3, selection auto, judged by predicted time: split is best"
     assert "fitted to measurements that AMD published" in lines[1] and lines[1].endswith("never measured by us")
     assert lines[2] == "stage 0, judged by predicted time: split is best"
@@ -46,18 +46,18 @@ def test_every_stage_has_a_ranking() -> None:
 
 
 def test_a_stage_without_a_kernel_leaves_nothing_to_run() -> None:
-    found = explanation(stage("split", kernel("split", 1)), stage(None, kernel("wide", None)))
-    assert found.chosen is None and found.reason == "no kernel serves this problem"
-    assert found.stages[0].chosen is not None
+    explained = explanation(stage("split", kernel("split", 1)), stage(None, kernel("wide", None)))
+    assert explained.chosen is None and explained.reason == "no kernel serves this problem"
+    assert explained.stages[0].chosen is not None
 
 
 def test_pairs_of_kernels_and_values_are_ranked_together() -> None:
     values = [{"value": 4, "choices": "split_k=4", "score": 1.5}, {"value": 1, "choices": "split_k=1", "score": 9.0}]
     unusable = {"value": 2, "choices": "split_k=2", "score": None}
     split = kernel("split", 1, choices="split_k=4", values=[*values, unusable])
-    found = explanation(stage("split", split, kernel("whole", 2, score=2.5), kernel("wide", None))).stages[0]
-    assert found.kernels[0].values[0] == RankedValue(4, "split_k=4", 1.5)
-    ranked = [(one.name, value.value, value.score) for one, value in found.pairs]
+    first_stage = explanation(stage("split", split, kernel("whole", 2, score=2.5), kernel("wide", None))).stages[0]
+    assert first_stage.kernels[0].values[0] == RankedValue(4, "split_k=4", 1.5)
+    ranked = [(one.name, value.value, value.score) for one, value in first_stage.pairs]
     assert ranked == [("split", 4, 1.5), ("whole", 0, 2.5), ("split", 1, 9.0)]
 
 

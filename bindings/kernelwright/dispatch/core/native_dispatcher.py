@@ -253,12 +253,12 @@ class NativeDispatcher:
 def _integer(name: str, value: object, least: int, most: int, also: str = "") -> int:
     """``value`` as an integer from ``least`` to ``most``, which ctypes would not check. SelectionError for another."""
     try:
-        found = operator.index(value)  # type: ignore[arg-type]
+        number = operator.index(value)  # type: ignore[arg-type]
     except TypeError:
-        found = least - 1
-    if not least <= found <= most:
+        number = least - 1
+    if not least <= number <= most:
         raise SelectionError(f"{name} is {value!r}; allowed: an integer from {least} to {most}{also}")
-    return found
+    return number
 
 
 class Methods:

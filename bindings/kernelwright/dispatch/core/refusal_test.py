@@ -59,8 +59,8 @@ def test_the_nearest_kernel_and_what_it_lacks(problem: GemmProblem, nearest: str
 
 
 def test_kernels_of_other_operations_are_not_near() -> None:
-    found = refusal.advice(ConvProblem("forward", 1, 8, 8, (4, 4), (1, 1)), Kernels(gemm_spec("fp32")))
-    assert len(found) == 1 and found[0].startswith("to make one: registry.add_problems([ConvProblem(")
+    hints = refusal.advice(ConvProblem("forward", 1, 8, 8, (4, 4), (1, 1)), Kernels(gemm_spec("fp32")))
+    assert len(hints) == 1 and hints[0].startswith("to make one: registry.add_problems([ConvProblem(")
 
 
 def test_specs_have_short_names() -> None:

@@ -94,9 +94,9 @@ class Scratch:
 def check_device(address: Any, device: str) -> None:
     """ArrayError for the address of a workspace in the memory of another CUDA device than ``device``."""
     if device.startswith("cuda:") and isinstance(address, int) and 0 <= address < 1 << 64:
-        found = cuda_device_of(address)
-        if found is not None and found != ordinal_of(device):
-            raise ArrayError(f"workspace is on cuda:{found}; allowed for this plan: {device}")
+        ordinal = cuda_device_of(address)
+        if ordinal is not None and ordinal != ordinal_of(device):
+            raise ArrayError(f"workspace is on cuda:{ordinal}; allowed for this plan: {device}")
 
 
 def check_addresses(regions: Iterable[Region], device: str) -> None:
@@ -169,10 +169,10 @@ def capture_status(kind: str) -> Callable[..., int] | None:
     for file in (os.environ.get("KERNELWRIGHT_HIP_LIBRARY") if kind == "hip" else None, *files):
         if file:
             try:
-                found: Callable[..., int] = getattr(ctypes.CDLL(file, os.RTLD_NOLOAD | os.RTLD_NOW), name)
+                query: Callable[..., int] = getattr(ctypes.CDLL(file, os.RTLD_NOLOAD | os.RTLD_NOW), name)
             except (OSError, AttributeError):
                 continue
-            return found
+            return query
     return None
 
 

@@ -54,13 +54,13 @@ class Heuristic:
         except (OSError, AttributeError) as error:
             raise LibraryLoadError(f"{self.path} is no compiled selection model: {error}") from None
         entry.restype = ctypes.POINTER(_Struct)
-        found = entry().contents
-        if found.version != VERSION or found.struct_size != ctypes.sizeof(_Struct):
+        model = entry().contents
+        if model.version != VERSION or model.struct_size != ctypes.sizeof(_Struct):
             raise LibraryLoadError(
-                f"{self.path} is a selection model of version {found.version}; allowed: {VERSION}; compile it again"
+                f"{self.path} is a selection model of version {model.version}; allowed: {VERSION}; compile it again"
             )
-        self.name, self.arch, self.sha256 = (text.decode() for text in (found.name, found.arch, found.sha256))
-        self.score = ctypes.cast(found.score, native.Score)
+        self.name, self.arch, self.sha256 = (text.decode() for text in (model.name, model.arch, model.sha256))
+        self.score = ctypes.cast(model.score, native.Score)
 
     def __repr__(self) -> str:
         """Name, architecture and model."""

@@ -91,12 +91,12 @@ class KernelLibrary:
         folder = _on_disk(root)
         if not folder.is_dir():
             raise LibraryNotFoundError(f"{folder} is not a folder; allowed: one with <arch>/{_MANIFEST} in it")
-        found = _manifests(sorted(folder.rglob(_MANIFEST)), device, name)
-        fitting = _fitting(device, [manifest for manifest in found if name in (None, manifest.name)], str(folder))
+        available = _manifests(sorted(folder.rglob(_MANIFEST)), device, name)
+        fitting = _fitting(device, [manifest for manifest in available if name in (None, manifest.name)], str(folder))
         if fitting is None:
             wanted = " or ".join(device.archs) + (f" named {name}" if name else "")
-            there = ", ".join(_described(found)) or "none"
-            hint = closest(name, {one.name for one in found})
+            there = ", ".join(_described(available)) or "none"
+            hint = closest(name, {one.name for one in available})
             raise LibraryNotFoundError(f"{folder} has no library for {device} ({wanted}){hint}; it has: {there}")
         return fitting
 
@@ -109,12 +109,12 @@ class KernelLibrary:
         :raises LibraryNotFoundError: if no wheel suits; the message says which are installed and what to do.
         """
         device = Device.of(device)
-        found = _manifests(installed.manifests(f"{package}.{name}"), device, None)
-        fitting = _fitting(device, found, f"{package}.{name}")
+        available = _manifests(installed.manifests(f"{package}.{name}"), device, None)
+        fitting = _fitting(device, available, f"{package}.{name}")
         if fitting is None:
             raise LibraryNotFoundError(
                 f"no wheel with {name} kernels for {device} ({' or '.join(device.archs)}) is installed; "
-                f"installed are kernels for: {', '.join(_described(found)) or 'nothing'}; "
+                f"installed are kernels for: {', '.join(_described(available)) or 'nothing'}; "
                 f"{installed.advice(package, name, device.archs)}"
             )
         return cls.load(fitting.path)
@@ -155,21 +155,21 @@ class KernelLibrary:
 
 def _manifests(paths: Iterable[Path], device: Device, name: str | None) -> list[Manifest]:
     """Those that can be read; one of another ABI version is an error only if the device or name could mean it."""
-    found = []
+    readable = []
     for path in paths:
         try:
-            found.append(Manifest.read(path))
+            readable.append(Manifest.read(path))
         except AbiMismatchError:
             other = read_json(path)
             if other.get("arch") in device.archs and name in (None, other.get("name")):
                 raise
-    return found
+    return readable
 
 
-def _fitting(device: Device, found: Sequence[Manifest], where: str) -> Manifest | None:
+def _fitting(device: Device, manifests: Sequence[Manifest], where: str) -> Manifest | None:
     """The manifest for the best architecture of the device. LibraryNotFoundError where several are for the same one."""
     for arch in device.archs:
-        fitting = [manifest for manifest in found if manifest.arch == arch]
+        fitting = [manifest for manifest in manifests if manifest.arch == arch]
         if len(fitting) > 1:
             names = ", ".join(f"{manifest.name} ({manifest.path.parent})" for manifest in fitting)
             raise LibraryNotFoundError(f"{where} has several libraries for {arch}: {names}; pass name=")
@@ -178,9 +178,9 @@ def _fitting(device: Device, found: Sequence[Manifest], where: str) -> Manifest 
     return None
 
 
-def _described(found: Iterable[Manifest]) -> list[str]:
+def _described(manifests: Iterable[Manifest]) -> list[str]:
     """Libraries and their targets, such as ``gemm for gfx942 (AMD Instinct MI300 series)``."""
-    return sorted({f"{one.name} for {one.target}" for one in found})
+    return sorted({f"{one.name} for {one.target}" for one in manifests})
 
 
 def _on_disk(path: str | os.PathLike[str] | Traversable) -> Path:

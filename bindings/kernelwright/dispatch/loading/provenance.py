@@ -30,12 +30,12 @@ def check_statement(manifest: Manifest) -> None:
         return
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise DigestMismatchError(f"{path} cannot be read as a statement: {error!r}; copy it again") from error
-    found = {
+    digests = {
         manifest.library: manifest.sha256,
         manifest.path.name: hashlib.sha256(manifest.path.read_bytes()).hexdigest(),
     }
-    if stated != found:
-        wrong = ", ".join(sorted(name for name in {*stated, *found} if stated.get(name) != found.get(name)))
+    if stated != digests:
+        wrong = ", ".join(sorted(name for name in {*stated, *digests} if stated.get(name) != digests.get(name)))
         raise DigestMismatchError(f"{path} does not fit {wrong}: one of them was altered; copy or build them again")
     if _digest(predicate) != manifest.provenance_sha256:
         raise DigestMismatchError(

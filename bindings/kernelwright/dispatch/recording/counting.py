@@ -51,8 +51,8 @@ def refused(problem: Any, arch: str) -> None:
 
 def last_refused() -> tuple[Any, str]:
     """The problem that this thread was last refused, and the architecture of the libraries; once for each refusal."""
-    found, _thread.refused = _thread.refused, (None, "")
-    return found
+    refusal, _thread.refused = _thread.refused, (None, "")
+    return refusal
 
 
 def switch(counter: Counter | None) -> None:

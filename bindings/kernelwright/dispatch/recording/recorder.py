@@ -72,10 +72,10 @@ class Recording:
         with self._lock:
             self._due = time.monotonic() + PERIOD_S
             cells = list(self._cells)
-            found = [(cell, cell.count) for cell in cells if cell.count > cell.written or cell.unserved]
-            if found:
-                add(self.path, [entry(one.problem, one.arch, n - one.written, one.unserved) for one, n in found])
-            for cell, count in found:
+            changed = [(cell, cell.count) for cell in cells if cell.count > cell.written or cell.unserved]
+            if changed:
+                add(self.path, [entry(one.problem, one.arch, n - one.written, one.unserved) for one, n in changed])
+            for cell, count in changed:
                 cell.written, cell.unserved = count, 0
             for cell in cells:
                 if (cell.call is None or cell.call() is None) and cell.count == cell.written and not cell.unserved:

@@ -56,10 +56,10 @@ def read_trace(path: str | os.PathLike[str]) -> list[Entry]:
         listed = content.get("problems")
         if not isinstance(listed, list):
             raise ValueError(f"problems is {listed!r:.80}; allowed: a list")
-        found = [_entry(one, index) for index, one in enumerate(listed)]
+        entries = [_entry(one, index) for index, one in enumerate(listed)]
     except ValueError as error:
         raise TraceError(f"{path} is no trace of recorded problems: {error}; record a program again") from None
-    return sorted(found, key=lambda one: (-one.count - one.unserved, one.key))
+    return sorted(entries, key=lambda one: (-one.count - one.unserved, one.key))
 
 
 def _entry(raw: object, index: int) -> Entry:

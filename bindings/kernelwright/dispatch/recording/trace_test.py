@@ -54,10 +54,10 @@ def test_a_trace_calls_an_operation_as_the_operation_says(monkeypatch: pytest.Mo
     st.lists(st.tuples(st.sampled_from("ab"), st.integers(1, 3), st.integers(0, 5), st.integers(0, 5)), max_size=9),
     st.integers(0, 9),
 )
-def test_counts_add_up_in_any_order_of_merging(found: list[tuple[str, int, int, int]], cut: int) -> None:
+def test_counts_add_up_in_any_order_of_merging(drawn: list[tuple[str, int, int, int]], cut: int) -> None:
     import tempfile
 
-    entries = [Entry("gemm", arch, {"m": m, "n": 1, "k": 1}, count, unserved) for arch, m, count, unserved in found]
+    entries = [Entry("gemm", arch, {"m": m, "n": 1, "k": 1}, count, unserved) for arch, m, count, unserved in drawn]
     with tempfile.TemporaryDirectory() as folder:
         one, two, both = (Path(folder, name) for name in ("one", "two", "both"))
         add(one, entries[:cut])

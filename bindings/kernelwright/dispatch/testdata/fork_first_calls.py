@@ -62,16 +62,16 @@ def ended(pids: list[int]) -> list[int]:
     """Exit codes; -1 for a child that hangs, which is ended and prints where it was."""
     codes, until = [], time.monotonic() + CHILD_S
     for pid in pids:
-        found, status = os.waitpid(pid, os.WNOHANG)
-        while not found and time.monotonic() < until:
+        reaped, status = os.waitpid(pid, os.WNOHANG)
+        while not reaped and time.monotonic() < until:
             time.sleep(0.001)
-            found, status = os.waitpid(pid, os.WNOHANG)
-        if not found:
+            reaped, status = os.waitpid(pid, os.WNOHANG)
+        if not reaped:
             os.kill(pid, signal.SIGABRT)
             time.sleep(1)
             os.kill(pid, signal.SIGKILL)
             os.waitpid(pid, 0)
-        codes.append(os.waitstatus_to_exitcode(status) if found else -1)
+        codes.append(os.waitstatus_to_exitcode(status) if reaped else -1)
     return codes
 
 

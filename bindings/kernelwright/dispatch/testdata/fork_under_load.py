@@ -31,8 +31,8 @@ def child(dispatcher: Dispatcher, number: int) -> int:
             os._exit(2)
     until = time.monotonic() + CHILD_SECONDS
     while time.monotonic() < until:
-        found, status = os.waitpid(pid, os.WNOHANG)
-        if found:
+        reaped, status = os.waitpid(pid, os.WNOHANG)
+        if reaped:
             return os.waitstatus_to_exitcode(status)
         time.sleep(0.001)
     os.kill(pid, signal.SIGKILL)

@@ -116,9 +116,9 @@ VARIANTS = {
 
 
 def _identity(seed: str, digit: str) -> str:
-    found = re.search(r'DIGITS_62 "([0-9a-f]{62})"', (HERE / "mock_library.c").read_text())
-    assert found is not None
-    return seed + digit + found[1]
+    match = re.search(r'DIGITS_62 "([0-9a-f]{62})"', (HERE / "mock_library.c").read_text())
+    assert match is not None
+    return seed + digit + match[1]
 
 
 def write_library(
@@ -216,7 +216,7 @@ def attention_library(arch: str = "x86_64_v3", backend: str = "cpu") -> Path:
     flags = ["-std=c11", "-O2", "-fvisibility=hidden", f'-DMOCK_ARCH="{arch}"', f"-DMOCK_BACKEND=KW_BACKEND_{kind}"]
     command = [*compilers()[0], *flags, str(HERE / "mock_attention.c"), "-lm"]
     library = compile_shared(command, folder / "libattention.so")
-    found = re.search(r'DIGITS_62 "([0-9a-f]{62})"', (HERE / "mock_attention.c").read_text())
-    assert found is not None
-    write_manifest(library, arch, backend, {f"a{digit}{found[1]}": name for digit, name in ATTENTION.items()})
+    match = re.search(r'DIGITS_62 "([0-9a-f]{62})"', (HERE / "mock_attention.c").read_text())
+    assert match is not None
+    write_manifest(library, arch, backend, {f"a{digit}{match[1]}": name for digit, name in ATTENTION.items()})
     return folder

@@ -59,9 +59,9 @@ def main(arguments: Sequence[str]) -> int:
         "the cache of the JIT; stop builds first",
     )
     given = parser.parse_args(arguments)
-    found = report(given.verify and [path for path in given.verify if path != Path()])
-    print(json.dumps(found, indent=1) if given.json else _text(found))
-    return _EXIT_MISMATCH if found["damaged"] else 1 if found["problems"] else 0
+    facts = report(given.verify and [path for path in given.verify if path != Path()])
+    print(json.dumps(facts, indent=1) if given.json else _text(facts))
+    return _EXIT_MISMATCH if facts["damaged"] else 1 if facts["problems"] else 0
 
 
 def report(verify: Sequence[Path] | None = None) -> Report:
@@ -105,15 +105,15 @@ def _version(name: str) -> str | None:
 def _kernel_wheels() -> list[str]:
     """Distributions that hold kernel libraries."""
     inside = f"{installed.PACKAGE}/"
-    records = ((found.name, found.read_text("RECORD") or "") for found in metadata.distributions())
+    records = ((package.name, package.read_text("RECORD") or "") for package in metadata.distributions())
     return sorted({name for name, record in records if any(line.startswith(inside) for line in record.splitlines())})
 
 
 def _libraries(problems: list[str], damaged: list[str]) -> Report:
-    found: Report = {"dispatcher": None, "kernels": []}
+    libraries: Report = {"dispatcher": None, "kernels": []}
     try:
         library = native.library()
-        found["dispatcher"] = {"file": library._name, "abi_version": library.kw_dispatcher_abi_version()}
+        libraries["dispatcher"] = {"file": library._name, "abi_version": library.kw_dispatcher_abi_version()}
     except KernelwrightError as error:
         problems.append(str(error))
     for path in installed.manifests():
@@ -125,21 +125,21 @@ def _libraries(problems: list[str], damaged: list[str]) -> Report:
             entry["problem"] = str(error)
             problems.append(str(error))
             damaged += [str(error)] * isinstance(error, DigestMismatchError)
-        found["kernels"].append(entry)
-    return found
+        libraries["kernels"].append(entry)
+    return libraries
 
 
 def _devices(problems: list[str]) -> list[Report]:
-    found: list[Report] = []
+    devices: list[Report] = []
     try:
-        found.append({"device": "cpu", "archs": Device("cpu").archs, "cpus": len(os.sched_getaffinity(0))})
+        devices.append({"device": "cpu", "archs": Device("cpu").archs, "cpus": len(os.sched_getaffinity(0))})
     except DeviceError as error:
         problems.append(str(error))
     for kind in ("cuda", "hip"):
-        found.extend(_gpus(kind))
+        devices.extend(_gpus(kind))
     if _version("tinygrad") and find_spec("kernelwright.simulator"):
-        found.extend({"device": f"sim:{arch}", "archs": (arch,), "simulated": True} for arch in simulated_archs())
-    return found
+        devices.extend({"device": f"sim:{arch}", "archs": (arch,), "simulated": True} for arch in simulated_archs())
+    return devices
 
 
 def _gpus(kind: str) -> Iterator[Report]:
@@ -151,17 +151,17 @@ def _gpus(kind: str) -> Iterator[Report]:
 
 
 def _drivers() -> Report:
-    found: Report = {"cuda": None, "amdgpu": _read(Path("/sys/module/amdgpu/version")), "hip": None}
+    drivers: Report = {"cuda": None, "amdgpu": _read(Path("/sys/module/amdgpu/version")), "hip": None}
     if cuda := _load("libcuda.so.1"):
         version = ctypes.c_int()
         if cuda.cuDriverGetVersion(ctypes.byref(version)) == 0:
-            found["cuda"] = {"newest_cuda": f"{version.value // 1000}.{version.value % 1000 // 10}"}
+            drivers["cuda"] = {"newest_cuda": f"{version.value // 1000}.{version.value % 1000 // 10}"}
             kernel = re.search(r"\b\d{3}\.\d+(\.\d+)?\b", _read(Path("/proc/driver/nvidia/version")) or "")
-            found["cuda"]["driver"] = kernel[0] if kernel else None
+            drivers["cuda"]["driver"] = kernel[0] if kernel else None
     elif Path("/sys/module/amdgpu").is_dir():
         # Only asked for where the kernel driver is: loading the runtime starts threads.
-        found["hip"] = next((name for name in _HIP_RUNTIMES if _load(name)), None)
-    return found
+        drivers["hip"] = next((name for name in _HIP_RUNTIMES if _load(name)), None)
+    return drivers
 
 
 _ROADS = "import json, kernelwright.torch as ours; print(json.dumps(ours.roads()))"
@@ -229,12 +229,12 @@ def _named_trees() -> Report | str | None:
     if not file:
         return None
     try:
-        found = read_json(file)
+        trees = read_json(file)
     except (OSError, ValueError) as error:
         return f"KERNELWRIGHT_TREES is {file}, which cannot be read: {error}"
-    if not isinstance(found, dict):
+    if not isinstance(trees, dict):
         return f"KERNELWRIGHT_TREES is {file}, which holds no object of folders by tree"
-    return {name: str(folder) for name, folder in found.items()}
+    return {name: str(folder) for name, folder in trees.items()}
 
 
 def _says(path: str) -> str:
@@ -280,7 +280,7 @@ def _free(folder: Path) -> int:
 
 def _verified(folders: Sequence[Path], problems: list[str], damaged: list[str]) -> str:
     """What was compared; damage goes to ``problems`` and ``damaged``."""
-    found = Found()
+    findings = Found()
     own = [_pants_caches() / "lmdb_store", jit_cache()]
     named = list(folders) or [folder for folder in own if folder.is_dir()] or own
     problems += [
@@ -288,15 +288,15 @@ def _verified(folders: Sequence[Path], problems: list[str], damaged: list[str]) 
         for folder in named
         if not folder.is_dir()
     ]
-    check_folders([folder for folder in named if folder.is_dir()], found)
+    check_folders([folder for folder in named if folder.is_dir()], findings)
     toolchains = _toolchain_distributions()
-    check_distributions(list(toolchains), found)
-    problems += found.problems
-    damaged += found.problems
+    check_distributions(list(toolchains), findings)
+    problems += findings.problems
+    damaged += findings.problems
     compared = "of installed toolchains" if toolchains else "no toolchain, because kernelwright is not installed"
-    objects = f"the objects of {found.kernels} kernels"
-    unknown = f"; {found.unknown} libraries do not say what they were made of" if found.unknown else ""
-    return f"{found.files} files of {', '.join(map(str, named))} and {compared}; {objects}{unknown}"
+    objects = f"the objects of {findings.kernels} kernels"
+    unknown = f"; {findings.unknown} libraries do not say what they were made of" if findings.unknown else ""
+    return f"{findings.files} files of {', '.join(map(str, named))} and {compared}; {objects}{unknown}"
 
 
 def _toolchain_distributions() -> dict[str, str]:
@@ -308,7 +308,7 @@ def _toolchain_distributions() -> dict[str, str]:
     pinned = (
         re.match(r"([\w.-]+)\s*\(?==\s*([^\s;)]+).*;.*extra == ['\"]jit", requirement) for requirement in requirements
     )
-    return dict(sorted({(found[1], found[2]) for found in pinned if found}))
+    return dict(sorted({(pin[1], pin[2]) for pin in pinned if pin}))
 
 
 def _bytes(folder: Path) -> int:
@@ -323,7 +323,7 @@ def _bytes(folder: Path) -> int:
     return total
 
 
-def _text(found: Report) -> str:
+def _text(facts: Report) -> str:
     lines: list[str] = []
 
     def section(title: str, rows: dict[str, str]) -> None:
@@ -333,20 +333,20 @@ def _text(found: Report) -> str:
         if not rows:
             lines.append("  none")
 
-    section("interpreter", found["interpreter"])
-    section("packages", found["packages"])
-    _library_text(found["libraries"], section)
-    section("devices", {one["device"]: _device_text(one) for one in found["devices"]})
-    section("drivers", {name: _joined(value) for name, value in found["drivers"].items()})
-    torch = found["torch"]
+    section("interpreter", facts["interpreter"])
+    section("packages", facts["packages"])
+    _library_text(facts["libraries"], section)
+    section("devices", {one["device"]: _device_text(one) for one in facts["devices"]})
+    section("drivers", {name: _joined(value) for name, value in facts["drivers"].items()})
+    torch = facts["torch"]
     section("torch", {"roads": torch} if isinstance(torch, str) else torch or {})
-    tools = found["toolchains"]
+    tools = facts["toolchains"]
     rows = {name: f"{tool['path']}: {tool['version']}" for name, tool in tools["system"].items()}
     unpacked = [" ".join(wheel.split("-")[:2]) for wheel in tools["unpacked"]]
     kinds = {name: _joined(tools[name]) for name in ("installed", "named", "rocm")}
     section("toolchains", {**kinds, "unpacked": _joined(unpacked), **rows})
-    section("cache", {name.removesuffix("_bytes"): _amount(value) for name, value in found["cache"].items()})
-    lines += ["problems:", *(f"  {problem}" for problem in found["problems"] or ["none"])]
+    section("cache", {name.removesuffix("_bytes"): _amount(value) for name, value in facts["cache"].items()})
+    lines += ["problems:", *(f"  {problem}" for problem in facts["problems"] or ["none"])]
     return "\n".join(lines)
 
 

@@ -29,12 +29,12 @@ def run(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str]:
 
 def test_json_and_text_have_the_same_sections(capsys: pytest.CaptureFixture[str]) -> None:
     code, text = run(capsys, "--json")
-    found = json.loads(text)
-    assert list(found) == [*SECTIONS, "damaged"]  # which repeats those of the problems that end with exit code 3
-    assert found["interpreter"]["executable"] == sys.executable
-    assert found["libraries"]["dispatcher"]["abi_version"] == 3
-    assert found["packages"]["numpy"]
-    assert code == (1 if found["problems"] else 0)
+    document = json.loads(text)
+    assert list(document) == [*SECTIONS, "damaged"]  # which repeats those of the problems that end with exit code 3
+    assert document["interpreter"]["executable"] == sys.executable
+    assert document["libraries"]["dispatcher"]["abi_version"] == 3
+    assert document["packages"]["numpy"]
+    assert code == (1 if document["problems"] else 0)
     assert [line[:-1] for line in run(capsys)[1].splitlines() if not line.startswith(" ")] == SECTIONS
 
 
@@ -83,9 +83,9 @@ def test_caches_are_measured(caches: Path, capsys: pytest.CaptureFixture[str]) -
     wheel = caches / "named_caches/kernelwright_wheels/0123/ziglang-0.17.0-py3-none-any.whl"
     wheel.mkdir(parents=True)
     (wheel / "zig").write_bytes(b"x" * 10_000)
-    found = json.loads(run(capsys, "--json")[1])
-    assert found["toolchains"]["unpacked"] == [wheel.name] and found["cache"]["pants_folder"] == str(caches)
-    assert found["cache"]["pants_toolchains_bytes"] >= 10_000 and found["cache"]["pants_results_bytes"] == 0
+    document = json.loads(run(capsys, "--json")[1])
+    assert document["toolchains"]["unpacked"] == [wheel.name] and document["cache"]["pants_folder"] == str(caches)
+    assert document["cache"]["pants_toolchains_bytes"] >= 10_000 and document["cache"]["pants_results_bytes"] == 0
     assert "ziglang 0.17.0" in run(capsys)[1]
 
 
@@ -101,9 +101,9 @@ def test_the_cache_is_that_of_the_jit(
     result = doctor.jit_cache() / "libraries/0123"
     result.parent.mkdir(parents=True)
     result.write_bytes(b"x" * 10_000)
-    found = json.loads(run(capsys, "--json")[1])["cache"]
+    cache = json.loads(run(capsys, "--json")[1])["cache"]
     assert (
-        found["jit_folder"] == str(doctor.jit_cache()) and found["jit_bytes"] >= 10_000 and found["jit_free_bytes"] > 0
+        cache["jit_folder"] == str(doctor.jit_cache()) and cache["jit_bytes"] >= 10_000 and cache["jit_free_bytes"] > 0
     )
     assert str(doctor.jit_cache()) in run(capsys)[1].partition("cache:")[2]
 
@@ -127,9 +127,9 @@ def test_what_the_jit_compiles_with_is_listed(
     install(site, "clang-tidy", "21.0.0")
     monkeypatch.syspath_prepend(site)
     monkeypatch.delenv("KERNELWRIGHT_TREES", raising=False)
-    found = json.loads(run(capsys, "--json")[1])["toolchains"]
-    assert found["installed"] == {"clang-tidy": "21.0.0, but kernelwright.jit needs 22.1.8", "ziglang": "0.17.0"}
-    assert found["named"] is None and "ziglang 0.17.0" in run(capsys)[1].partition("toolchains:")[2]
+    toolchains = json.loads(run(capsys, "--json")[1])["toolchains"]
+    assert toolchains["installed"] == {"clang-tidy": "21.0.0, but kernelwright.jit needs 22.1.8", "ziglang": "0.17.0"}
+    assert toolchains["named"] is None and "ziglang 0.17.0" in run(capsys)[1].partition("toolchains:")[2]
     trees.write_text('{"zig": "/somewhere/zig"}')
     monkeypatch.setenv("KERNELWRIGHT_TREES", str(trees))
     assert json.loads(run(capsys, "--json")[1])["toolchains"]["named"] == {"zig": "/somewhere/zig"}
@@ -171,11 +171,11 @@ def test_toolchains_are_those_that_our_extras_pin(monkeypatch: pytest.MonkeyPatc
     requirements = tomllib.loads((ROOT / "packages/kernelwright.toml").read_text())["project"]["optional-dependencies"]
     stated = [f"{each}; extra == '{extra}'" for extra, needed in requirements.items() for each in needed]
     monkeypatch.setattr(metadata, "requires", lambda name: ["numpy>=1.26", *stated])
-    found = doctor._toolchain_distributions()
-    assert {"ziglang", "clang-tidy", "amd-aiter", "nvidia-cutlass", "nvidia-cuda-nvcc"} <= {*found}
-    assert not {"tinygrad", "rich", "numpy", "kernelwright"} & {*found}
+    versions = doctor._toolchain_distributions()
+    assert {"ziglang", "clang-tidy", "amd-aiter", "nvidia-cutlass", "nvidia-cuda-nvcc"} <= {*versions}
+    assert not {"tinygrad", "rich", "numpy", "kernelwright"} & {*versions}
     assert all(
-        f"{name}=={version}" in (ROOT / "packages/kernelwright.toml").read_text() for name, version in found.items()
+        f"{name}=={version}" in (ROOT / "packages/kernelwright.toml").read_text() for name, version in versions.items()
     )
 
 

@@ -30,16 +30,16 @@ def cache(root: Path, outputs: Mapping[str, bytes], key: str = KEY) -> Path:
 
 
 def checked(*folders: Path) -> Found:
-    found = Found()
-    check_folders(folders, found)
-    return found
+    findings = Found()
+    check_folders(folders, findings)
+    return findings
 
 
 def test_sound_caches_and_libraries_have_no_problem(tmp_path: Path) -> None:
     first, second = (cache(tmp_path / name, {"objects/k.o": b"object", "k.json": b"report"}) for name in "ab")
     write_library(tmp_path / "a/libraries/0123")
-    found = checked(first, second)
-    assert (found.problems, found.files, found.unknown) == ([], 7, 1)
+    findings = checked(first, second)
+    assert (findings.problems, findings.files, findings.unknown) == ([], 7, 1)
 
 
 @pytest.mark.parametrize("file", [f"actions/{KEY}/objects/k.o", f"texts/{sha256(b'a header')}"])

@@ -28,9 +28,9 @@ class Compared:
 
 def compare_objects(entries: Iterable[Mapping[str, Any]]) -> Compared:
     """Compare what :func:`kernelwright.dispatch.tools.lmdb_shards.described` said of manifests and statements."""
-    found = list(entries)
-    made_of = {entry["manifest"]: entry["made_of"] for entry in found if "made_of" in entry}
-    manifests = {entry["manifest"]: entry for entry in found if "kernels" in entry}
+    listed = list(entries)
+    made_of = {entry["manifest"]: entry["made_of"] for entry in listed if "made_of" in entry}
+    manifests = {entry["manifest"]: entry for entry in listed if "kernels" in entry}
     objects: dict[tuple[str, str, str], dict[str, str]] = defaultdict(dict)
     for digest, manifest in manifests.items():
         if digest in made_of:

@@ -50,14 +50,14 @@ def test_one_identity_has_one_object_of_the_same_sources_and_toolchain() -> None
 
 @pytest.mark.parametrize("difference", [{"toolchain": "zig 2"}, {"sources": ["a.h 2"]}])
 def test_other_sources_and_toolchains_give_other_objects(difference: dict[str, Any]) -> None:
-    found = compared(library({"1": "x"}), library({"1": "y"}, **difference))
-    assert found.kernels == 2 and not found.problems
+    comparison = compared(library({"1": "x"}), library({"1": "y"}, **difference))
+    assert comparison.kernels == 2 and not comparison.problems
 
 
 def test_of_libraries_without_a_statement_nothing_is_said() -> None:
     (manifest, _), other = library({"1": "x"}), library({"1": "y"}, name="other")
-    found = compare_objects([described(manifest), *map(described, other)])  # type: ignore[list-item]
-    assert (found.kernels, found.libraries, found.unknown, found.problems) == (1, 2, 1, ())
+    comparison = compare_objects([described(manifest), *map(described, other)])  # type: ignore[list-item]
+    assert (comparison.kernels, comparison.libraries, comparison.unknown, comparison.problems) == (1, 2, 1, ())
 
 
 @pytest.mark.parametrize(
@@ -74,6 +74,6 @@ def test_a_folder_of_libraries_is_compared(tmp_path: Path) -> None:
         (tmp_path / name / "manifest.json").write_bytes(manifest)
         (tmp_path / name / "provenance.json").write_bytes(statement)
         (tmp_path / name / "lib.so").write_bytes(name.encode())
-    found = Found()
-    check_folders([tmp_path / "one", tmp_path / "two"], found)
-    assert found.kernels == 1 and "has 2 objects" in found.problems[0]
+    findings = Found()
+    check_folders([tmp_path / "one", tmp_path / "two"], findings)
+    assert findings.kernels == 1 and "has 2 objects" in findings.problems[0]

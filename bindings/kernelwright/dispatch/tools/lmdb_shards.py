@@ -29,7 +29,7 @@ def compare(data: Path) -> dict[str, Any]:
     ``described``: what :func:`described` says of those that are manifests or statements of libraries.
     """
     lmdb = importlib.import_module("lmdb")
-    files, damaged, error, found = 0, [], "", []
+    files, damaged, error, entries = 0, [], "", []
     try:
         with (
             lmdb.open(str(data.parent), readonly=True, lock=False, create=False, max_dbs=8) as environment,
@@ -42,12 +42,12 @@ def compare(data: Path) -> dict[str, Any]:
                 if hashlib.sha256(value).digest() != bytes(key[:_DIGEST_BYTES]):
                     damaged.append(bytes(key[:_DIGEST_BYTES]).hex())
                 elif (entry := described(value)) is not None:
-                    found.append(entry)
+                    entries.append(entry)
             if files != stated:
                 error = f"{files} entries instead of {stated}"
     except lmdb.Error as problem:
         error = str(problem)
-    return {"data": str(data), "files": files, "damaged": damaged, "error": error, "described": found}
+    return {"data": str(data), "files": files, "damaged": damaged, "error": error, "described": entries}
 
 
 def described(value: bytes | memoryview) -> dict[str, Any] | None:

@@ -43,7 +43,7 @@ class Found:
     described: list[Mapping[str, Any]] = field(default_factory=list)
 
 
-def check_folders(folders: Sequence[Path], found: Found) -> None:
+def check_folders(folders: Sequence[Path], findings: Found) -> None:
     """Compare the files of stores of Pants, caches and folders of libraries; nothing may be building meanwhile.
 
     Of the kernels in all of them, one identity must have one object for each toolchain and state of the sources, and
@@ -52,41 +52,41 @@ def check_folders(folders: Sequence[Path], found: Found) -> None:
     checked = Checked()
     for folder in folders:
         if (folder / "files").is_dir() or (folder / "immutable/files").is_dir():
-            check_store(folder, found)
+            check_store(folder, findings)
         else:
             check_folder(folder, checked)
-    found.files += checked.files
+    findings.files += checked.files
     if checked.damaged:
-        found.problems.append(
+        findings.problems.append(
             f"{_listed(checked.damaged)} {'are' if len(checked.damaged) > 1 else 'is'} not what was built: a result of "
             "a cache is made again when it is needed; build or copy a library again"
         )
-    found.problems += differing(checked.results)
-    compared = compare_objects([*found.described, *checked.described])
-    found.kernels, found.unknown = compared.kernels, compared.unknown
-    found.problems += compared.problems
+    findings.problems += differing(checked.results)
+    compared = compare_objects([*findings.described, *checked.described])
+    findings.kernels, findings.unknown = compared.kernels, compared.unknown
+    findings.problems += compared.problems
 
 
-def check_store(store: Path, found: Found) -> None:
+def check_store(store: Path, findings: Found) -> None:
     """Compare what Pants keeps in a store with its digests."""
     shards = [data for kind in ("files", "directories") for data in sorted((store / kind).glob("*/data.mdb"))]
     if shards and find_spec("lmdb") is None:
-        found.problems.append(f"reading {store} needs the package lmdb; pip install 'kernelwright[doctor]'")
+        findings.problems.append(f"reading {store} needs the package lmdb; pip install 'kernelwright[doctor]'")
         shards = []
-    damaged = _check_shards(shards, found)
+    damaged = _check_shards(shards, findings)
     for path in sorted((store / "immutable/files").glob("??/*")):
-        found.files += 1
+        findings.files += 1
         if _sha256(path).hex() != path.name:
             damaged.append(str(path))
         elif path.stat().st_size <= MAX_TEXT and (entry := described(path.read_bytes())) is not None:
-            found.described.append(entry)
+            findings.described.append(entry)
     if damaged:
-        found.problems.append(
+        findings.problems.append(
             f"the local store is damaged: {_listed(damaged)}; stop Pants, remove {store}, build again"
         )
 
 
-def check_distributions(names: Sequence[str], found: Found) -> None:
+def check_distributions(names: Sequence[str], findings: Found) -> None:
     """Compare the files of those distributions that are installed here with what pip has recorded."""
     for name in names:
         try:
@@ -97,13 +97,13 @@ def check_distributions(names: Sequence[str], found: Found) -> None:
         for file in distribution.files or ():
             if file.hash is None or file.hash.mode != "sha256":
                 continue
-            found.files += 1
+            findings.files += 1
             path = Path(str(file.locate()))
             digest = _sha256(path) if path.is_file() else b""
             if base64.urlsafe_b64encode(digest).decode().rstrip("=") != file.hash.value:
                 wrong.append(str(path))
         if wrong:
-            found.problems.append(f"{name} is damaged: {_listed(wrong)}; pip install --force-reinstall {name}")
+            findings.problems.append(f"{name} is damaged: {_listed(wrong)}; pip install --force-reinstall {name}")
 
 
 def _listed(names: list[str]) -> str:
@@ -116,7 +116,7 @@ def _sha256(path: Path) -> bytes:
         return hashlib.file_digest(stream, "sha256").digest()
 
 
-def _check_shards(shards: Sequence[Path], found: Found) -> list[str]:
+def _check_shards(shards: Sequence[Path], findings: Found) -> list[str]:
     """Digests of damaged entries and names of unreadable environments."""
     damaged, left = [], list(shards)
     while left:
@@ -125,8 +125,8 @@ def _check_shards(shards: Sequence[Path], found: Found) -> list[str]:
         done = subprocess.run(command, capture_output=True, text=True, env=environment, check=False)
         for line in done.stdout.splitlines():
             data, shard = left.pop(0), json.loads(line)
-            found.files += shard["files"]
-            found.described += shard["described"]
+            findings.files += shard["files"]
+            findings.described += shard["described"]
             damaged += [f"{digest} in {data}" for digest in shard["damaged"]]
             if shard["error"]:
                 damaged.append(f"pages of {data} ({shard['error']})")

@@ -38,9 +38,9 @@ def store(tmp_path: Path) -> Path:
 
 
 def checked(store: Path) -> Found:
-    found = Found()
-    check_folders([store], found)
-    return found
+    findings = Found()
+    check_folders([store], findings)
+    return findings
 
 
 def test_a_whole_store_has_no_problem(store: Path) -> None:
@@ -65,9 +65,9 @@ def test_a_kernel_with_two_objects_in_a_store_is_named(store: Path) -> None:
     name = hashlib.sha256(files[0]).hexdigest()
     (store / f"immutable/files/{name[:2]}").mkdir(parents=True, exist_ok=True)
     (store / f"immutable/files/{name[:2]}/{name}").write_bytes(files[0])  # a large file
-    found = checked(store)
-    assert found.kernels == 1 and found.files == len(VALUES) + 5
-    (problem,) = found.problems
+    findings = checked(store)
+    assert findings.kernels == 1 and findings.files == len(VALUES) + 5
+    (problem,) = findings.problems
     assert problem.startswith("kernel k1 (identity 1) has 2 objects")
 
 
@@ -93,11 +93,11 @@ def test_damaged_pages_are_named_and_the_other_environments_read(store: Path) ->
     seen = 0
     for page in range(len(whole) // PAGE):
         path.write_bytes(whole[: page * PAGE] + b"\xff" * 64 + whole[page * PAGE + 64 :])
-        found = checked(store)
-        assert found.problems or found == Found(len(VALUES) + 1, []), page
-        if found.problems:
-            assert str(path) in found.problems[0] and "immutable" not in found.problems[0]
-            assert "directories" not in found.problems[0]
+        findings = checked(store)
+        assert findings.problems or findings == Found(len(VALUES) + 1, []), page
+        if findings.problems:
+            assert str(path) in findings.problems[0] and "immutable" not in findings.problems[0]
+            assert "directories" not in findings.problems[0]
             seen += 1
     assert seen >= 3  # heads that are not the newest, and free pages, may be anything
 
@@ -125,9 +125,9 @@ def test_an_end_of_the_reader_is_a_problem(store: Path, monkeypatch: pytest.Monk
 def test_without_lmdb_it_says_what_to_install(store: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "lmdb", None)
     monkeypatch.setattr(store_check, "find_spec", lambda name: None)
-    found = checked(store)
-    assert found.files == 1  # the large file
-    assert found.problems == [f"reading {store} needs the package lmdb; pip install 'kernelwright[doctor]'"]
+    findings = checked(store)
+    assert findings.files == 1  # the large file
+    assert findings.problems == [f"reading {store} needs the package lmdb; pip install 'kernelwright[doctor]'"]
 
 
 def test_an_installed_distribution(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -138,11 +138,11 @@ def test_an_installed_distribution(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     digest = base64.urlsafe_b64encode(hashlib.sha256(b"a tool").digest()).decode().rstrip("=")
     (info / "RECORD").write_text(f"tool,sha256={digest},6\nmade_up-1.0.dist-info/RECORD,,\n")
     monkeypatch.syspath_prepend(tmp_path)
-    found = Found()
-    check_distributions(["made-up", "nowhere-to-be-found"], found)
-    assert found == Found(1, [])
+    findings = Found()
+    check_distributions(["made-up", "nowhere-to-be-found"], findings)
+    assert findings == Found(1, [])
     for damage in (lambda: (tmp_path / "tool").write_bytes(b"a tooL"), (tmp_path / "tool").unlink):
         damage()
-        found = Found()
-        check_distributions(["made-up"], found)
-        assert "pip install --force-reinstall made-up" in found.problems[0]
+        findings = Found()
+        check_distributions(["made-up"], findings)
+        assert "pip install --force-reinstall made-up" in findings.problems[0]

@@ -223,9 +223,9 @@ def test_autocast(dtype: torch.dtype) -> None:
     model, other = pair(Language())
     x = tokens()
     with torch.autocast("cpu", dtype):
-        found, expected = other(x), model(x)
-    assert found.dtype == expected.dtype == dtype
-    assert torch.equal(found, expected)  # mocks have no kernels of 16 bits
+        actual, expected = other(x), model(x)
+    assert actual.dtype == expected.dtype == dtype
+    assert torch.equal(actual, expected)  # mocks have no kernels of 16 bits
 
 
 def test_checkpointed() -> None:
@@ -248,9 +248,9 @@ def test_hooks_see_what_they_saw() -> None:
         for name, parameter in named.named_parameters():
             parameter.register_post_accumulate_grad_hook(lambda p, name=name: seen.append((name, p.shape, p.grad)))
         named(x).square().mean().backward()
-        found = list(seen)
+        events = list(seen)
         seen.clear()
-        return found
+        return events
 
     for (name, shape, one), (other_name, other_shape, expected) in zip(watch(other), watch(model), strict=True):
         assert (name, shape) == (other_name, other_shape)
@@ -378,8 +378,8 @@ def test_layers_that_must_stay() -> None:
 def test_functional_calls_and_other_devices() -> None:
     model, other = pair(Block())
     x = torch.randn(2, 3, 16)
-    found = torch.func.functional_call(other, dict(model.named_parameters()), (x,))
-    torch.testing.assert_close(found, model(x), rtol=1e-4, atol=1e-5)
+    actual = torch.func.functional_call(other, dict(model.named_parameters()), (x,))
+    torch.testing.assert_close(actual, model(x), rtol=1e-4, atol=1e-5)
     with torch.device("meta"):
         adopted = Block()
         adopt(adopted)

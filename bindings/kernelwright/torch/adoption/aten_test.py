@@ -65,12 +65,12 @@ def test_results_gradients_and_memory_are_torchs(name: str) -> None:
     operands, call, operator = CASES[name]
     expected = with_gradients(call, operands)
     with intercept():
-        found = with_gradients(call, operands)
-    for one, other in zip(found, expected, strict=True):
+        actual = with_gradients(call, operands)
+    for one, other in zip(actual, expected, strict=True):
         torch.testing.assert_close(one, other, rtol=1e-4, atol=1e-4)
         assert one.dtype == other.dtype
         # Gradients of attention are where the operands are.
-        assert one.stride() == other.stride() or (operator == "attention" and one is not found[0])
+        assert one.stride() == other.stride() or (operator == "attention" and one is not actual[0])
     asked = {one.operator for one in report().operators}
     assert operator is None or (operator in asked if operator else not asked)
 
@@ -110,7 +110,7 @@ def test_whole_models_train_alike() -> None:
 
     expected = step()
     with intercept():
-        found = step()
-    for one, other in zip(found, expected, strict=True):
+        gradients = step()
+    for one, other in zip(gradients, expected, strict=True):
         torch.testing.assert_close(one, other, rtol=1e-3, atol=1e-5)
     assert {one.operator for one in report().operators} >= {"attention", "attention_backward", "gemm"}

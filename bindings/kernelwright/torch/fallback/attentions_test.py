@@ -109,8 +109,8 @@ def test_dropout_falls_back_with_the_probabilities_of_kernels() -> None:
     operands = [torch.randn(1, 2, 33, 8) for _ in range(3)]
     options: dict[str, Any] = {"dropout_p": 0.5, "seed": torch.tensor([3, 4])}
     expected = scaled_dot_product_attention(*operands, **options)
-    found = scaled_dot_product_attention(*(one.bfloat16() for one in operands), **options)
-    torch.testing.assert_close(found.float(), expected, rtol=0.05, atol=0.05)
+    actual = scaled_dot_product_attention(*(one.bfloat16() for one in operands), **options)
+    torch.testing.assert_close(actual.float(), expected, rtol=0.05, atol=0.05)
 
 
 def test_varlen_falls_back() -> None:

@@ -96,13 +96,13 @@ def with_gradients(call: Call, operands: list[torch.Tensor]) -> list[torch.Tenso
     return [result, *torch.autograd.grad(loss, operands)]
 
 
-def check_within_torchs_error(found: list[torch.Tensor], torchs: list[torch.Tensor], exact: list[torch.Tensor]) -> None:
+def check_within_torchs_error(ours: list[torch.Tensor], torchs: list[torch.Tensor], exact: list[torch.Tensor]) -> None:
     """Against float64: twice torch's own largest error, and two roundings of the largest value.
 
     In 16 bits torch's gradients are no yardstick for ours: of 800 draws of shared heads, 28 of torch's and 26 of ours
     were 0.02 beside the exact ones, and 31 beside each other.
     """
-    for one, torchs_one, right in zip(found, torchs, exact, strict=True):
+    for one, torchs_one, right in zip(ours, torchs, exact, strict=True):
         error, torchs_error = (
             float((given.detach().double() - right.detach()).abs().max()) for given in (one, torchs_one)
         )
@@ -114,8 +114,8 @@ def check_within_torchs_error(found: list[torch.Tensor], torchs: list[torch.Tens
 def test_results_and_gradients_are_torchs_to_the_bit(name: str) -> None:
     operands, ours, theirs = CASES[name]
     for _ in range(2):  # the call that decides, and the next one
-        found, expected = with_gradients(ours, fresh(operands)), with_gradients(theirs, fresh(operands))
-        for one, other in zip(found, expected, strict=True):
+        actual, expected = with_gradients(ours, fresh(operands)), with_gradients(theirs, fresh(operands))
+        for one, other in zip(actual, expected, strict=True):
             assert one.dtype == other.dtype and torch.equal(one, other)
     with strict(), pytest.raises(NoKernelError):
         ours(*operands)
@@ -123,8 +123,8 @@ def test_results_and_gradients_are_torchs_to_the_bit(name: str) -> None:
 
 def test_a_result_of_another_dtype_is_rounded_at_the_end() -> None:
     a, b = torch.full((4, 100), 100.0), torch.full((100, 3), 100.0)
-    found = gemm(a, b, alpha=1e-3, out_dtype=torch.float16)  # products are above what fp16 holds
-    assert found.dtype == torch.float16 and torch.equal(found, torch.full((4, 3), 1000.0, dtype=torch.float16))
+    product = gemm(a, b, alpha=1e-3, out_dtype=torch.float16)  # products are above what fp16 holds
+    assert product.dtype == torch.float16 and torch.equal(product, torch.full((4, 3), 1000.0, dtype=torch.float16))
 
 
 @pytest.mark.parametrize("name", ["linear, bias and gelu", "factor", "conv2d", "attention", "shared heads, causal"])
@@ -142,8 +142,8 @@ def test_graphs_hold_operators_that_never_fail(name: str, how: str) -> None:
         called = torch.compile(Layer(), backend="aot_eager", fullgraph=True, dynamic=how == "for all sizes")
     exact = with_gradients(theirs, fresh([one.double() for one in operands]))
     for _ in range(2):
-        found, expected = with_gradients(called, fresh(operands)), with_gradients(theirs, fresh(operands))
-        check_within_torchs_error(found, expected, exact)
+        actual, expected = with_gradients(called, fresh(operands)), with_gradients(theirs, fresh(operands))
+        check_within_torchs_error(actual, expected, exact)
     assert report().share == 0
     with strict(), pytest.raises(NoKernelError):
         called(*operands)
@@ -151,8 +151,8 @@ def test_graphs_hold_operators_that_never_fail(name: str, how: str) -> None:
 
 def test_a_served_product_may_have_a_gradient_that_is_not() -> None:
     a, b = some(3, 5, 7, dtype=torch.float32), some(3, 7, 6, dtype=torch.float32)
-    found = with_gradients(gemm, [a, b])
-    for one, other in zip(found, with_gradients(torch.matmul, fresh([a, b])), strict=True):
+    actual = with_gradients(gemm, [a, b])
+    for one, other in zip(actual, with_gradients(torch.matmul, fresh([a, b])), strict=True):
         torch.testing.assert_close(one, other)
     (share,) = report().operators
     assert (share.ours, share.torchs) == (1, 2)
@@ -163,8 +163,8 @@ def test_autocast_casts_as_torch_does() -> None:
     plain = linear(x, weight, bias.detach())  # refused without autocast
     for dtype in (BF16, torch.float16):
         with torch.autocast("cpu", dtype):
-            found, expected = linear(x, weight, bias), functional.linear(x, weight, bias)
-            assert found.dtype == dtype and torch.equal(found, expected)
+            actual, expected = linear(x, weight, bias), functional.linear(x, weight, bias)
+            assert actual.dtype == dtype and torch.equal(actual, expected)
     assert plain.dtype == torch.float32
 
 
@@ -216,12 +216,12 @@ def test_the_report_tells_shares() -> None:
             linear(x, weight)
         linear(x.bfloat16(), weight.bfloat16())
         conv2d(some(1, 2, 4, 4), some(3, 2, 2, 2))
-    found = report()
-    assert [(one.operator, one.ours, one.torchs) for one in found.operators] == [("conv", 0, 1), ("gemm", 3, 1)]
-    assert found.share == 0.6 and found.operators[1].share == 0.75
-    assert 0 < found.operators[1].time_share < 1 and found.operators[0].time_share == 0
-    assert [one.calls for one in found.unserved] == [1, 1]
-    assert "gemm" in str(found) and "75.0%" in str(found) and "none of 15 kernels serves" in str(found)
+    summary = report()
+    assert [(one.operator, one.ours, one.torchs) for one in summary.operators] == [("conv", 0, 1), ("gemm", 3, 1)]
+    assert summary.share == 0.6 and summary.operators[1].share == 0.75
+    assert 0 < summary.operators[1].time_share < 1 and summary.operators[0].time_share == 0
+    assert [one.calls for one in summary.unserved] == [1, 1]
+    assert "gemm" in str(summary) and "75.0%" in str(summary) and "none of 15 kernels serves" in str(summary)
     reset_report()
     assert report().operators == () and report().share == 1
 
@@ -272,22 +272,22 @@ def test_without_a_dispatcher_torch_computes_and_says_so_once(caplog: pytest.Log
 def test_transforms_that_kernels_lack_are_torchs() -> None:
     a, b = some(5, 7, dtype=torch.float32).detach(), some(7, 6, dtype=torch.float32).detach()
     for _ in range(2):
-        found = torch.func.jvp(lambda x: gemm(x, b), (a,), (a,))
-        torch.testing.assert_close(found, (a @ b, a @ b))
+        actual = torch.func.jvp(lambda x: gemm(x, b), (a,), (a,))
+        torch.testing.assert_close(actual, (a @ b, a @ b))
         torch.testing.assert_close(
             torch.func.hessian(lambda x: gemm(x, b).square().sum())(a),
             torch.func.hessian(lambda x: (x @ b).square().sum())(a),
         )
-    found = torch.vmap(linear, (0, None))(a.bfloat16(), b.t().bfloat16())
-    torch.testing.assert_close(found, torch.vmap(functional.linear, (0, None))(a.bfloat16(), b.t().bfloat16()))
+    actual = torch.vmap(linear, (0, None))(a.bfloat16(), b.t().bfloat16())
+    torch.testing.assert_close(actual, torch.vmap(functional.linear, (0, None))(a.bfloat16(), b.t().bfloat16()))
     assert gemm(a, b) is not None and report().operators[0].ours == 1  # what transforms lack is no kind of problem
 
 
 def test_forward_mode_of_attention_is_that_of_products() -> None:
     q, k, v = (some(1, 2, 8, 16, dtype=torch.float32).detach() for _ in range(3))
     by_products = torch.softmax(q @ k.mT / 4, -1)
-    found, tangent = torch.func.jvp(lambda v: scaled_dot_product_attention(q, k, v), (v,), (q,))
-    torch.testing.assert_close((found, tangent), (by_products @ v, by_products @ q))
+    primal, tangent = torch.func.jvp(lambda v: scaled_dot_product_attention(q, k, v), (v,), (q,))
+    torch.testing.assert_close((primal, tangent), (by_products @ v, by_products @ q))
 
 
 def test_layouts_that_kernels_do_not_read_are_torchs() -> None:

@@ -17,10 +17,10 @@ def public(
     """For ``kernelwright.torch.rms_norm`` and ``layer_norm``; with a residual, the sum is returned too."""
     total = x if residual is None else x + residual
     if kind == "rms":
-        found = functional.rms_norm(total, list(shape), weight, eps)
+        normed = functional.rms_norm(total, list(shape), weight, eps)
     else:
-        found = functional.layer_norm(total, list(shape), weight, bias, 1e-5 if eps is None else eps)
-    return found if residual is None else (found, total)
+        normed = functional.layer_norm(total, list(shape), weight, bias, 1e-5 if eps is None else eps)
+    return normed if residual is None else (normed, total)
 
 
 def forward(

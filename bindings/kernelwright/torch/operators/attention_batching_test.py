@@ -58,8 +58,8 @@ def test_autograd_sees_through() -> None:
     def slope(f: Any) -> Any:
         return torch.autograd.grad(vmap(lambda x: f(x, K[0], V[0]))(q).square().sum(), q)
 
-    found, wanted = slope(scaled_dot_product_attention), slope(REFERENCE)
-    torch.testing.assert_close(found, wanted, atol=1e-5, rtol=1e-4)
+    actual, wanted = slope(scaled_dot_product_attention), slope(REFERENCE)
+    torch.testing.assert_close(actual, wanted, atol=1e-5, rtol=1e-4)
 
 
 SEED, EACH = torch.tensor([3, 4]), torch.randn(3, 4).abs()
@@ -86,10 +86,10 @@ def test_dropout_draws_for_each_where_randomness_differs() -> None:
     def one(x: torch.Tensor) -> torch.Tensor:
         return scaled_dot_product_attention(x, K[0], V[0], dropout_p=0.5)
 
-    found = vmap(one, randomness="different")(Q[:1].expand(3, -1, -1, -1, -1))
-    assert not found[0].allclose(found[1])
-    found = vmap(one, randomness="same")(Q[:1].expand(3, -1, -1, -1, -1))
-    torch.testing.assert_close(found[0], found[1])
+    outputs = vmap(one, randomness="different")(Q[:1].expand(3, -1, -1, -1, -1))
+    assert not outputs[0].allclose(outputs[1])
+    outputs = vmap(one, randomness="same")(Q[:1].expand(3, -1, -1, -1, -1))
+    torch.testing.assert_close(outputs[0], outputs[1])
 
 
 def test_what_has_no_rule_is_refused() -> None:

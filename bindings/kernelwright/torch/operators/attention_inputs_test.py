@@ -27,11 +27,11 @@ def check(operands: list[torch.Tensor], **options: Any) -> None:
     """Results and gradients are those of torch, from the backend that takes most."""
     with sdpa_kernel(SDPBackend.MATH):
         wanted = torch.nn.functional.scaled_dot_product_attention(*operands, **options)
-    found = scaled_dot_product_attention(*operands, **options)
-    torch.testing.assert_close(found, wanted, atol=1e-5, rtol=1e-5)
+    actual = scaled_dot_product_attention(*operands, **options)
+    torch.testing.assert_close(actual, wanted, atol=1e-5, rtol=1e-5)
     weights = torch.randn_like(wanted)
     differentiable = [one for one in operands if one.requires_grad]
-    pairs = [torch.autograd.grad(result, differentiable, weights) for result in (found, wanted)]
+    pairs = [torch.autograd.grad(result, differentiable, weights) for result in (actual, wanted)]
     for one, other in zip(*pairs, strict=True):
         torch.testing.assert_close(one, other, atol=1e-5, rtol=1e-4)
 
@@ -115,8 +115,8 @@ def test_empty_operands(shapes: tuple[tuple[int, ...], ...]) -> None:
 def test_dropout_of_everything() -> None:
     check(some((2, 3, 5, 8), (2, 3, 7, 8), (2, 3, 7, 6)), dropout_p=1.0)
     q, k, v = some((5, 4, 8), (5, 4, 8), (5, 4, 8))
-    found = varlen_attn(q, k, v, STARTS, STARTS, 3, 3, dropout_p=1.0)
-    assert (found == 0).all() and all((one == 0).all() for one in torch.autograd.grad(found.sum(), (q, k, v)))
+    output = varlen_attn(q, k, v, STARTS, STARTS, 3, 3, dropout_p=1.0)
+    assert (output == 0).all() and all((one == 0).all() for one in torch.autograd.grad(output.sum(), (q, k, v)))
 
 
 def test_autocast_leaves_float64_and_numbers_that_are_no_floats() -> None:
@@ -220,8 +220,8 @@ def test_a_mask_and_a_causal_one_by_name_are_both_applied() -> None:
     hidden = torch.rand(5, 7) < 0.3
     hidden[:, 0] = False
     mask = torch.zeros(5, 7).masked_fill(hidden, -torch.inf)
-    found = scaled_dot_product_attention(Q, K, V, mask, mask="top_left")
+    actual = scaled_dot_product_attention(Q, K, V, mask, mask="top_left")
     wanted = torch.nn.functional.scaled_dot_product_attention(
         Q, K, V, mask.masked_fill(~torch.ones(5, 7).bool().tril(), -torch.inf)
     )
-    torch.testing.assert_close(found, wanted, atol=1e-5, rtol=1e-5)
+    torch.testing.assert_close(actual, wanted, atol=1e-5, rtol=1e-5)

@@ -27,11 +27,11 @@ def qkv(queries: int = 5, keys: int = 9, heads: int = 4, kv_heads: int = 4, hdim
     return some(2, heads, queries, hdim), some(2, kv_heads, keys, hdim), some(2, kv_heads, keys, hdim)
 
 
-def same(found: torch.Tensor, wanted: torch.Tensor, operands: tuple[torch.Tensor, ...]) -> None:
+def same(actual: torch.Tensor, wanted: torch.Tensor, operands: tuple[torch.Tensor, ...]) -> None:
     """Results, and gradients of a weighted sum."""
-    torch.testing.assert_close(found, wanted, atol=1e-5, rtol=1e-5)
+    torch.testing.assert_close(actual, wanted, atol=1e-5, rtol=1e-5)
     weights = torch.randn_like(wanted)
-    pairs = [torch.autograd.grad(result, operands, weights) for result in (found, wanted)]
+    pairs = [torch.autograd.grad(result, operands, weights) for result in (actual, wanted)]
     for one, other in zip(*pairs, strict=True):
         torch.testing.assert_close(one, other, atol=1e-5, rtol=1e-4)
 
@@ -47,8 +47,8 @@ OPERANDS: dict[str, tuple[Any, ...]] = {
 
 @pytest.mark.parametrize("name", OPERANDS)
 def test_opcheck(name: str) -> None:
-    found = torch.library.opcheck(OPERATOR, OPERANDS[name])
-    assert len(found) == 4 and set(found.values()) == {"SUCCESS"}
+    statuses = torch.library.opcheck(OPERATOR, OPERANDS[name])
+    assert len(statuses) == 4 and set(statuses.values()) == {"SUCCESS"}
 
 
 def test_opcheck_of_gradients() -> None:
@@ -56,8 +56,8 @@ def test_opcheck_of_gradients() -> None:
     bias = some(1, 4, 5, 9, grad=False)
     out, lse = OPERATOR(q, k, v, bias, None, None, None)
     operands = (q, k, v, out, torch.randn_like(out), lse, bias, None, None, "none", -1, -1, None, 0.0, 0.0, True)
-    found = torch.library.opcheck(attention_gradient.OPERATOR, operands)
-    assert len(found) == 4 and set(found.values()) == {"SUCCESS"}
+    statuses = torch.library.opcheck(attention_gradient.OPERATOR, operands)
+    assert len(statuses) == 4 and set(statuses.values()) == {"SUCCESS"}
 
 
 @pytest.mark.parametrize("scale", [None, 0.25])
@@ -70,8 +70,8 @@ def test_it_is_torch_s_own(causal: bool, scale: float | None) -> None:
 
 def test_heads_may_be_shared() -> None:
     operands = qkv(heads=6, kv_heads=2)
-    found = scaled_dot_product_attention(*operands, enable_gqa=True)
-    same(found, REFERENCE(*operands, enable_gqa=True), operands)
+    output = scaled_dot_product_attention(*operands, enable_gqa=True)
+    same(output, REFERENCE(*operands, enable_gqa=True), operands)
     with pytest.raises(ArrayError, match=r"query has 6 heads and key 2; pass enable_gqa=True"):
         scaled_dot_product_attention(*operands)
 
@@ -87,16 +87,16 @@ def test_boolean_masks_hide_keys() -> None:
     mask[..., 0] = True
     same(scaled_dot_product_attention(*operands, mask), REFERENCE(*operands, mask), operands)
     mask[0, 0, 2] = False  # a row that sees nothing
-    found = scaled_dot_product_attention(*operands, mask)
-    assert (found[0, :, 2] == 0).all() and found.isfinite().all()
-    assert all(one.isfinite().all() for one in torch.autograd.grad(found.sum(), operands))
+    output = scaled_dot_product_attention(*operands, mask)
+    assert (output[0, :, 2] == 0).all() and output.isfinite().all()
+    assert all(one.isfinite().all() for one in torch.autograd.grad(output.sum(), operands))
 
 
 def test_strides_and_batch_dimensions_are_free() -> None:
     rows_first = tuple(one.detach().transpose(1, 2).contiguous().transpose(1, 2).requires_grad_() for one in qkv())
-    found = scaled_dot_product_attention(*rows_first)
-    assert found.transpose(1, 2).is_contiguous()
-    same(found, REFERENCE(*rows_first), rows_first)
+    output = scaled_dot_product_attention(*rows_first)
+    assert output.transpose(1, 2).is_contiguous()
+    same(output, REFERENCE(*rows_first), rows_first)
     packed = some(2, 7, 3, 4, 8)
     parts = packed.permute(2, 0, 3, 1, 4)
     same(scaled_dot_product_attention(*parts), REFERENCE(*parts), (packed,))
@@ -120,31 +120,31 @@ def test_sinks_windows_caps_and_slopes() -> None:
     hidden = (distance < 0) | (distance > 2)
     with_sink = torch.cat([scores.masked_fill(hidden, -torch.inf), sinks.expand(2, 6, 4).mT[..., None]], -1)
     wanted = with_sink.softmax(-1)[..., :-1] @ v
-    found, lse = scaled_dot_product_attention(
+    output, lse = scaled_dot_product_attention(
         *operands, mask="top_left", window=(2, 0), soft_cap=3.0, sinks=sinks, return_lse=True
     )
     torch.testing.assert_close(lse, with_sink.logsumexp(-1), atol=1e-5, rtol=1e-5)
-    same(found, wanted, (*operands, sinks))
+    same(output, wanted, (*operands, sinks))
     absent = torch.full((4,), -torch.inf, requires_grad=True)  # the first rows see nothing
-    found = scaled_dot_product_attention(*qkv(6, 2), mask="bottom_right", sinks=absent)
-    assert (torch.autograd.grad(found.sum(), absent)[0] == 0).all()
-    found = scaled_dot_product_attention(*operands, alibi_slopes=slopes)
-    same(found, REFERENCE(*operands, -slopes[:, None, None] * distance.abs()), operands)
+    output = scaled_dot_product_attention(*qkv(6, 2), mask="bottom_right", sinks=absent)
+    assert (torch.autograd.grad(output.sum(), absent)[0] == 0).all()
+    output = scaled_dot_product_attention(*operands, alibi_slopes=slopes)
+    same(output, REFERENCE(*operands, -slopes[:, None, None] * distance.abs()), operands)
 
 
 def test_dropout_is_the_seed_s() -> None:
     operands = qkv(40, 64)
     options: dict[str, Any] = {"dropout_p": 0.5, "seed": torch.tensor([3, 4])}
-    found = scaled_dot_product_attention(*operands, **options)
-    torch.testing.assert_close(scaled_dot_product_attention(*operands, **options), found)
-    assert not found.allclose(scaled_dot_product_attention(*operands, dropout_p=0.5))
+    output = scaled_dot_product_attention(*operands, **options)
+    torch.testing.assert_close(scaled_dot_product_attention(*operands, **options), output)
+    assert not output.allclose(scaled_dot_product_attention(*operands, dropout_p=0.5))
     # What is kept follows from a V of unit rows; the gradient must drop the same.
     q, k, _ = (one.detach() for one in operands)
     units = torch.eye(64).expand(2, 4, 64, 64)
     kept = scaled_dot_product_attention(q, k, units, **options) > 0
     assert 0.45 < kept.float().mean() < 0.55
     p = (operands[0] @ operands[1].transpose(-1, -2) * 8**-0.5).softmax(-1)
-    same(found, torch.where(kept, p / 0.5, 0) @ operands[2], operands)
+    same(output, torch.where(kept, p / 0.5, 0) @ operands[2], operands)
     torch.manual_seed(1)
     drawn = scaled_dot_product_attention(*operands, dropout_p=0.5)
     torch.manual_seed(1)
@@ -154,8 +154,8 @@ def test_dropout_is_the_seed_s() -> None:
 def test_results_without_data() -> None:
     with FakeTensorMode():
         q, k, v = torch.empty(2, 4, 5, 8), torch.empty(2, 2, 9, 8), torch.empty(2, 2, 9, 16)
-        found, lse = scaled_dot_product_attention(q, k, v, enable_gqa=True, return_lse=True)
-        assert found.shape == (2, 4, 5, 16) and lse.shape == (2, 4, 5) and lse.dtype == torch.float32
+        output, lse = scaled_dot_product_attention(q, k, v, enable_gqa=True, return_lse=True)
+        assert output.shape == (2, 4, 5, 16) and lse.shape == (2, 4, 5) and lse.dtype == torch.float32
         with pytest.raises(ArrayError, match=r"query has head dimension 8 and key 7; they must be equal"):
             scaled_dot_product_attention(q, k[..., :7], v, enable_gqa=True)
 
@@ -195,7 +195,7 @@ def test_refusals() -> None:
         scaled_dot_product_attention(q, k, v, dropout_p=0.5, seed=torch.zeros(2))
     with pytest.raises(ArrayError, match=r"alibi_slopes requires grad"):
         scaled_dot_product_attention(q, k, v, alibi_slopes=some(4))
-    found = scaled_dot_product_attention(q, k, v)
-    (first,) = torch.autograd.grad(found.square().sum(), q, create_graph=True)
+    output = scaled_dot_product_attention(q, k, v)
+    (first,) = torch.autograd.grad(output.square().sum(), q, create_graph=True)
     with pytest.raises(NotImplementedError, match=r"no second derivative"):
         first.sum().backward()

@@ -38,7 +38,7 @@ def reference(
 ) -> torch.Tensor:  # fmt: skip
     """Request by request. Rows that see no key are zeros."""
     q, k, v = operands
-    found = []
+    per_request = []
     for b, (n, m) in enumerate(zip(QUERIES, used, strict=True)):
         own, seen = slice(ROWS[b], ROWS[b + 1]), slice(COLUMNS[b], int(COLUMNS[b]) + m)
         distance = torch.arange(m)[None] - torch.arange(n)[:, None] - (m - n if bottom else 0)
@@ -47,15 +47,15 @@ def reference(
         sees &= (distance <= window[1]) if window[1] >= 0 else True
         heads = (one.transpose(0, 1) for one in (q[own], k[seen], v[seen]))
         out = scaled_dot_product_attention(*heads, attn_mask=sees, enable_gqa=True, scale=scale)
-        found.append(torch.where(sees.any(1)[:, None], out, 0.0).transpose(0, 1))
-    return torch.cat(found)
+        per_request.append(torch.where(sees.any(1)[:, None], out, 0.0).transpose(0, 1))
+    return torch.cat(per_request)
 
 
-def same(found: torch.Tensor, wanted: torch.Tensor, operands: Tensors) -> None:
+def same(actual: torch.Tensor, wanted: torch.Tensor, operands: Tensors) -> None:
     """Results, and gradients of a weighted sum."""
-    torch.testing.assert_close(found, wanted, atol=1e-5, rtol=1e-5)
+    torch.testing.assert_close(actual, wanted, atol=1e-5, rtol=1e-5)
     weights = torch.randn_like(wanted)
-    pairs = [torch.autograd.grad(result, operands, weights) for result in (found, wanted)]
+    pairs = [torch.autograd.grad(result, operands, weights) for result in (actual, wanted)]
     for one, other in zip(*pairs, strict=True):
         torch.testing.assert_close(one, torch.nan_to_num(other), atol=1e-5, rtol=1e-4)
 
@@ -74,35 +74,35 @@ OPERANDS: dict[str, tuple[Any, ...]] = {
 
 @pytest.mark.parametrize("name", OPERANDS)
 def test_opcheck(name: str) -> None:
-    found = torch.library.opcheck(OPERATOR, OPERANDS[name])
-    assert len(found) == 4 and set(found.values()) == {"SUCCESS"}
+    statuses = torch.library.opcheck(OPERATOR, OPERANDS[name])
+    assert len(statuses) == 4 and set(statuses.values()) == {"SUCCESS"}
 
 
 def test_opcheck_of_gradients() -> None:
     operands = tuple(one.detach() for one in qkv())
     out, lse = OPERATOR(*operands, *LENGTHS, *NONE)
-    found = torch.library.opcheck(GRADIENT, (*operands, out, torch.randn_like(out), lse, *LENGTHS, None, None, None))
-    assert len(found) == 4 and set(found.values()) == {"SUCCESS"}
+    statuses = torch.library.opcheck(GRADIENT, (*operands, out, torch.randn_like(out), lse, *LENGTHS, None, None, None))
+    assert len(statuses) == 4 and set(statuses.values()) == {"SUCCESS"}
 
 
 @pytest.mark.parametrize("window", [(-1, -1), (-1, 0), (2, 0), (1, 3)])
 @pytest.mark.parametrize("align", ["bottom_right", "top_left"])
 def test_it_is_torch_s_own_of_each_request(window: tuple[int, int], align: str) -> None:
     operands = qkv(8, 2, 16)
-    found = varlen_attn(*operands, *LENGTHS, window_size=window, align=align, enable_gqa=True, scale=0.3)
-    same(found, reference(operands, window, align == "bottom_right", scale=0.3), operands)
+    output = varlen_attn(*operands, *LENGTHS, window_size=window, align=align, enable_gqa=True, scale=0.3)
+    same(output, reference(operands, window, align == "bottom_right", scale=0.3), operands)
 
 
 def test_only_the_keys_that_count_are_seen() -> None:
     operands, used = qkv(), (7, 1, 2, 3)
-    found = varlen_attn(*operands, *LENGTHS, seqused_k=torch.tensor(used, dtype=torch.int32))
-    same(found, reference(operands, used=used), operands)
+    output = varlen_attn(*operands, *LENGTHS, seqused_k=torch.tensor(used, dtype=torch.int32))
+    same(output, reference(operands, used=used), operands)
 
 
 def test_lse_and_sinks() -> None:
     q, k, v = operands = qkv()
     sinks = torch.randn(4, requires_grad=True)
-    found, lse = varlen_attn(*operands, *LENGTHS, sinks=sinks, return_lse=True)
+    output, lse = varlen_attn(*operands, *LENGTHS, sinks=sinks, return_lse=True)
     parts, sums = [], []
     for b in range(len(QUERIES)):
         own, seen = slice(ROWS[b], ROWS[b + 1]), slice(COLUMNS[b], COLUMNS[b + 1])
@@ -112,27 +112,27 @@ def test_lse_and_sinks() -> None:
         sums.append(with_sink.logsumexp(-1))
     torch.testing.assert_close(lse, torch.cat(sums, 1), atol=1e-5, rtol=1e-5)
     assert not lse.requires_grad
-    same(found, torch.cat(parts), (*operands, sinks))
+    same(output, torch.cat(parts), (*operands, sinks))
 
 
 def test_dropout_is_the_seed_s_and_that_of_the_gradient() -> None:
     operands = qkv()
     options: dict[str, Any] = {"dropout_p": 0.5, "seed": torch.tensor([3, 4])}
-    found = varlen_attn(*operands, *LENGTHS, **options)
-    torch.testing.assert_close(varlen_attn(*operands, *LENGTHS, **options), found)
-    assert not found.allclose(varlen_attn(*operands, *LENGTHS, dropout_p=0.5))
+    output = varlen_attn(*operands, *LENGTHS, **options)
+    torch.testing.assert_close(varlen_attn(*operands, *LENGTHS, **options), output)
+    assert not output.allclose(varlen_attn(*operands, *LENGTHS, dropout_p=0.5))
     # O is linear in V, so the sum of dV * V is that of dO * O where both passes drop the same.
-    weights = torch.randn_like(found)
-    (dv,) = torch.autograd.grad(found, operands[2], weights)
-    torch.testing.assert_close((dv * operands[2]).sum(), (found * weights).sum(), atol=1e-4, rtol=1e-4)
+    weights = torch.randn_like(output)
+    (dv,) = torch.autograd.grad(output, operands[2], weights)
+    torch.testing.assert_close((dv * operands[2]).sum(), (output * weights).sum(), atol=1e-4, rtol=1e-4)
 
 
 def test_results_without_data() -> None:
     with FakeTensorMode():
         q, k, v = torch.empty(9, 4, 8), torch.empty(20, 2, 8), torch.empty(20, 2, 16)
         rows = torch.empty(5, dtype=torch.int32)
-        found, lse = varlen_attn(q, k, v, rows, rows, 5, 9, enable_gqa=True, return_lse=True)
-        assert found.shape == (9, 4, 16) and lse.shape == (4, 9) and lse.dtype == torch.float32
+        output, lse = varlen_attn(q, k, v, rows, rows, 5, 9, enable_gqa=True, return_lse=True)
+        assert output.shape == (9, 4, 16) and lse.shape == (4, 9) and lse.dtype == torch.float32
         for wrong, words in (
             ((q, k[..., :7], v), "head dimension 8 and key 7"), ((q, k, v[:3]), "20 rows and value 3"),
         ):  # fmt: skip
@@ -152,8 +152,8 @@ def test_compiled_in_one_graph(dynamic: bool) -> None:
         operands = qkv()
         wanted = reference((operands[0] * 2, *operands[1:]), window=(-1, 0)).square().sum()
         expected = torch.autograd.grad(wanted, operands)
-        found = torch.autograd.grad(compiled(*operands, ROWS, longest), operands)
-        for one, other in zip(found, expected, strict=True):
+        gradients = torch.autograd.grad(compiled(*operands, ROWS, longest), operands)
+        for one, other in zip(gradients, expected, strict=True):
             torch.testing.assert_close(one, torch.nan_to_num(other), atol=1e-4, rtol=1e-4)
 
 
@@ -167,7 +167,7 @@ def test_refusals() -> None:
         varlen_attn(q, k, v, ROWS.long(), *LENGTHS[1:], enable_gqa=True)
     with pytest.raises(ArrayError, match=r"alibi_slopes requires grad"):
         varlen_attn(q, k, v, *LENGTHS, enable_gqa=True, alibi_slopes=torch.rand(8, requires_grad=True))
-    found = varlen_attn(q, k, v, *LENGTHS, enable_gqa=True)
-    (first,) = torch.autograd.grad(found.square().sum(), q, create_graph=True)
+    output = varlen_attn(q, k, v, *LENGTHS, enable_gqa=True)
+    (first,) = torch.autograd.grad(output.square().sum(), q, create_graph=True)
     with pytest.raises(NotImplementedError, match=r"no second derivative"):
         first.sum().backward()

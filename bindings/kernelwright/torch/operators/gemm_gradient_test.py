@@ -76,32 +76,32 @@ def test_second_derivatives() -> None:
         grads = torch.autograd.grad(result.square().sum(), operands, create_graph=True)
         return torch.autograd.grad(sum(grad.square().sum() for grad in grads), operands)
 
-    found = penalty(by_kernel, a, b, d0, d1)
+    derivatives = penalty(by_kernel, a, b, d0, d1)
     wide = [operand.detach().double().requires_grad_() for operand in (a, b, d0, d1)]
-    for one, exact in zip(found, penalty(references.by_torch, *wide), strict=True):
+    for one, exact in zip(derivatives, penalty(references.by_torch, *wide), strict=True):
         torch.testing.assert_close(one.double(), exact, rtol=1e-4, atol=1e-3)
 
 
 def test_gradients_add_up_over_uses() -> None:
     a, b = rows(5, 5), rows(5, 5)
-    found = torch.autograd.grad(gemm(gemm(a, b), b).sum(), [a, b])
-    torch.testing.assert_close(found, torch.autograd.grad((a @ b @ b).sum(), [a, b]))
+    gradients = torch.autograd.grad(gemm(gemm(a, b), b).sum(), [a, b])
+    torch.testing.assert_close(gradients, torch.autograd.grad((a @ b @ b).sum(), [a, b]))
 
 
 def test_a_version_that_is_gone_is_noticed() -> None:
     a, b = rows(5, 7), rows(7, 6)
-    found = gemm(a, b)
+    product = gemm(a, b)
     with torch.no_grad():
         b.add_(1)
     with pytest.raises(RuntimeError, match="modified by an inplace operation"):
-        found.sum().backward()
+        product.sum().backward()
 
 
 def test_products_that_no_kernel_serves_are_refused() -> None:
     a, b = rows(3, 5, 7), rows(3, 7, 6)
-    found = gemm(a, b)
+    product = gemm(a, b)
     with pytest.raises(NoKernelError, match=r"gemm needs another product, for a: none of .* rcr 3\*5x7x6"):
-        found.sum().backward()
+        product.sum().backward()
     with pytest.raises(NoKernelError, match=r"needs another product, for b: none of .* crr 3\*7x6x5"):
         gemm(a.detach(), b).sum().backward()
 

@@ -36,8 +36,8 @@ def test_products_have_the_shapes_of_matmul(a: tuple[int, ...], b: tuple[int, ..
     expected = torch.matmul(left, right)
     torch.testing.assert_close(gemm(left, right), expected)
     for shape in {(), expected.shape[-1:], expected.shape, (1,) * expected.dim()}:
-        found = gemm_shapes.as_product(left, right, [some(*shape)], ["a", "b", "d"])
-        assert found.a.dim() <= 3 and found.b.dim() <= 3 and found.ds[0].shape[-1] == found.b.shape[-1]
+        product = gemm_shapes.as_product(left, right, [some(*shape)], ["a", "b", "d"])
+        assert product.a.dim() <= 3 and product.b.dim() <= 3 and product.ds[0].shape[-1] == product.b.shape[-1]
 
 
 STRIDED = {
@@ -68,9 +68,9 @@ def test_strides_that_torch_copies_are_copied(make_a: str, make_b: str, caplog: 
 def test_d_tensors_are_broadcast(shape: tuple[int, ...], expand: bool) -> None:
     a, b, d = (some(*each).requires_grad_() for each in ((5, 7), (7, 6), shape))
     given_d = d.expand(5, 6) if expand else d
-    found, expected = gemm(a, b, ds=[given_d], activation="relu"), torch.relu(a @ b + d)
-    torch.testing.assert_close(found, expected)
-    grads = torch.autograd.grad(found.square().sum(), [a, b, d])
+    actual, expected = gemm(a, b, ds=[given_d], activation="relu"), torch.relu(a @ b + d)
+    torch.testing.assert_close(actual, expected)
+    grads = torch.autograd.grad(actual.square().sum(), [a, b, d])
     torch.testing.assert_close(grads, torch.autograd.grad(expected.square().sum(), [a, b, d]), rtol=1e-4, atol=1e-4)
 
 
@@ -80,18 +80,18 @@ def test_a_layer_without_inputs_gives_its_bias(x: tuple[int, ...], bias: tuple[i
     operands = [some(*x), some(6, 0)]
     add = None if bias is None else some(*bias)
     if bias is not None:  # the mock adds row-major operands only
-        found = gemm(operands[0], operands[1].t().contiguous(), ds=[add], activation="relu")
+        actual = gemm(operands[0], operands[1].t().contiguous(), ds=[add], activation="relu")
     else:
-        found = linear(*operands)
+        actual = linear(*operands)
     expected = functional.linear(*operands) if add is None else torch.relu(functional.linear(*operands) + add)
-    torch.testing.assert_close(found, expected)
+    torch.testing.assert_close(actual, expected)
 
 
 def test_vectors_with_steps_are_copied_so_that_kernels_of_each_layout_serve_them() -> None:
     for vector in (some(1, 14)[:, ::2], some(7, 3)[:, :1]):
-        found = gemm_shapes.addressable("a", vector)
-        assert found.is_contiguous() and found.data_ptr() != vector.data_ptr()
-        torch.testing.assert_close(found, vector)
+        copied = gemm_shapes.addressable("a", vector)
+        assert copied.is_contiguous() and copied.data_ptr() != vector.data_ptr()
+        torch.testing.assert_close(copied, vector)
     for vector in (some(1, 7), some(7, 1), some(9, 7)[3:4], some(7, 1).t()):
         assert gemm_shapes.addressable("a", vector) is vector
 
@@ -152,9 +152,9 @@ def test_products_of_any_shapes_and_strides_are_those_of_matmul(operands: tuple[
     weights = torch.randn(expected.shape)
     grads = torch.autograd.grad(expected, theirs, weights)
     try:
-        found = gemm(*ours)
-        torch.testing.assert_close(found, expected, rtol=1e-4, atol=1e-4)
-        torch.testing.assert_close(torch.autograd.grad(found, ours, weights), grads, rtol=1e-4, atol=1e-4)
+        product = gemm(*ours)
+        torch.testing.assert_close(product, expected, rtol=1e-4, atol=1e-4)
+        torch.testing.assert_close(torch.autograd.grad(product, ours, weights), grads, rtol=1e-4, atol=1e-4)
     except NoKernelError:
         assert operands[1].dim() > 2  # mocks of batches read row-major matrices alone
 

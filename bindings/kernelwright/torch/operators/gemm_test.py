@@ -31,8 +31,8 @@ OPERANDS: dict[str, tuple[Any, ...]] = {
 
 @pytest.mark.parametrize("name", OPERANDS)
 def test_opcheck(name: str) -> None:
-    found = torch.library.opcheck(OPERATOR, OPERANDS[name])
-    assert len(found) == 4 and set(found.values()) == {"SUCCESS"}
+    statuses = torch.library.opcheck(OPERATOR, OPERANDS[name])
+    assert len(statuses) == 4 and set(statuses.values()) == {"SUCCESS"}
 
 
 def test_compilers_keep_strides() -> None:
@@ -57,9 +57,9 @@ def test_forward_mode_is_refused() -> None:
 def test_layouts_follow_from_strides() -> None:
     for a in (some(5, 7), some(7, 5).t()):
         for b in (some(7, 6), some(6, 7).t()):
-            found = gemm(a, b)
-            torch.testing.assert_close(found, a @ b)
-            assert found.is_contiguous()
+            product = gemm(a, b)
+            torch.testing.assert_close(product, a @ b)
+            assert product.is_contiguous()
 
 
 def test_linear_takes_any_number_of_dimensions() -> None:
@@ -82,8 +82,8 @@ def test_results_without_data() -> None:
             (a.expand(3, 5, 7), b[None], (3, 5, 6)),
             (a[None], b.expand(3, 7, 6), (3, 5, 6)),
         ):
-            found = gemm(left, right)
-            assert found.shape == shape and found.dtype == torch.float32 and found.is_contiguous()
+            product = gemm(left, right)
+            assert product.shape == shape and product.dtype == torch.float32 and product.is_contiguous()
         with pytest.raises(ArrayError, match=r"a is \(5, 7\) and b \(6, 7\): k is 7 and 6"):
             gemm(a, b.t())
         narrow = {torch.int8: torch.int32, torch.float8_e4m3fn: torch.float16, torch.bfloat16: torch.bfloat16}

@@ -103,8 +103,8 @@ def _norm(
     x2 = _rows("x", x, rows)
     if residual is None:
         return NORM(x2, *vectors, kind, epsilon, dispatcher).view(x.shape)
-    found = ADD_NORM(x2, _rows("residual", residual, rows), *vectors, kind, epsilon, dispatcher)
-    return tuple(one.view(x.shape) for one in found)
+    outputs = ADD_NORM(x2, _rows("residual", residual, rows), *vectors, kind, epsilon, dispatcher)
+    return tuple(one.view(x.shape) for one in outputs)
 
 
 _OURS = {kind: partial(_norm, kind) for kind in _TORCHS}
@@ -140,9 +140,9 @@ def _check(
 
 
 def _call(dispatcher: str, kind: str, x: torch.Tensor, eps: float, bias: torch.Tensor | None, **given: Any) -> None:
-    found = dispatchers.find(dispatcher, x.device)
+    in_use = dispatchers.find(dispatcher, x.device)
     vectors = {"bias": plain(bias)} if bias is not None else {}
-    run = found.rms_norm if kind == "rms" else found.layer_norm
+    run = in_use.rms_norm if kind == "rms" else in_use.layer_norm
     run(plain(x), epsilon=eps, **vectors, **{name: None if one is None else plain(one) for name, one in given.items()})
 
 

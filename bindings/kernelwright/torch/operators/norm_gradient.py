@@ -58,12 +58,12 @@ def _run(
     dy: torch.Tensor, x: torch.Tensor, weight: torch.Tensor | None, dsum: torch.Tensor | None, bias: bool, kind: str,
     eps: float, dispatcher: str = "",
 ) -> Gradients:  # fmt: skip
-    found = dispatchers.find(dispatcher, x.device)
+    in_use = dispatchers.find(dispatcher, x.device)
     dx, dweight, dbias = _fake(dy, x, weight, dsum, bias, kind, eps, dispatcher)
     results: dict[str, Any] = {"dsum": None if dsum is None else plain(dsum), "epsilon": eps}
     results |= {"dweight": dweight} if weight is not None else {}
     results |= {"dbias": dbias} if bias else {}
-    run = found.rms_norm_backward if kind == "rms" else found.layer_norm_backward
+    run = in_use.rms_norm_backward if kind == "rms" else in_use.layer_norm_backward
     run(plain(dy), plain(x), None if weight is None else plain(weight), dx, **results)
     return dx, dweight, dbias
 

@@ -84,15 +84,15 @@ def check(case: Case, product: Product, rounding: float = 2.0**-23) -> None:
     weights = torch.randn(by_torch(case.copy()).shape, device=case.a.device)
     exact = results(case.copy(torch.float64), by_torch, weights)
     plain = results(case.copy(), by_torch, weights)
-    found = results(case.copy(), product, weights)
+    ours = results(case.copy(), product, weights)
     names = ["result", *(f"gradient {number}" for number in range(len(exact) - 1))]
-    for name, one, reference, wanted in zip(names, found, plain, exact, strict=True):
+    for name, one, reference, wanted in zip(names, ours, plain, exact, strict=True):
         assert one.shape == wanted.shape and one.dtype == reference.dtype, name
         allowed = max(2 * _error(reference, wanted), rounding)
         assert _error(one, wanted) <= allowed, f"{name}: {_error(one, wanted):.3g}; allowed: {allowed:.3g}"
 
 
-def _error(found: Any, exact: Any) -> float:
+def _error(output: Any, exact: Any) -> float:
     if not exact.numel():
         return 0.0
-    return float((found.double() - exact).norm() / exact.norm().clamp_min(1e-300))
+    return float((output.double() - exact).norm() / exact.norm().clamp_min(1e-300))

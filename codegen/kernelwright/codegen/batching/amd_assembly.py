@@ -90,15 +90,15 @@ def _take_apart(text: str) -> _Parts:
 
 def _objects(text: str) -> dict[str, tuple[str, str]]:
     """Each object without the directive of its section, which stands only where the section changes."""
-    found = {}
+    by_name = {}
     section = "\t.text\n"
     for part in text.split("\n\n")[:-1]:
         names, sections = _OBJECT.findall(part), _SECTION.findall(part)
         if len(names) != 1 or len(sections) > 1:
             raise UncuttableError(f"an object is not understood: {part[:80]!r}")
         section = sections[0] if sections else section
-        found[names[0]] = (section, f"{_SECTION.sub('', part)}\n\n")
-    return found
+        by_name[names[0]] = (section, f"{_SECTION.sub('', part)}\n\n")
+    return by_name
 
 
 def _put_together(parts: _Parts, prefix: str) -> str:
@@ -119,11 +119,11 @@ def _put_together(parts: _Parts, prefix: str) -> str:
 
 def _with_section(part: str, section: str) -> str:
     """Behind the object's type, where clang writes it."""
-    head, found, tail = part.partition(",@object")
+    head, marker, tail = part.partition(",@object")
     rest, newline, tail = tail.partition("\n")
-    if not found:
+    if not marker:
         raise UncuttableError(f"an object has no type: {part[:80]!r}")
-    return f"{head}{found}{rest}{newline}{section}{tail}"
+    return f"{head}{marker}{rest}{newline}{section}{tail}"
 
 
 def _numbered(function: str, number: int) -> str:
@@ -149,7 +149,7 @@ def _counted_from_0(functions: str) -> str:
 
 
 def _found(pattern: re.Pattern[str], text: str, start: int = 0) -> re.Match[str]:
-    found = pattern.search(text, start)
-    if found is None:
+    match = pattern.search(text, start)
+    if match is None:
         raise UncuttableError(f"the text has nothing of the form {pattern.pattern[:60]!r}")
-    return found
+    return match

@@ -17,8 +17,8 @@ def test_no_processor_idles_while_another_has_a_batch(count: int, jobs: int, exp
 
 @given(st.integers(0, 20000), st.integers(1, 256))
 def test_every_compile_is_in_one_batch_of_nearly_equal_ones(count: int, jobs: int) -> None:
-    found = sizes(count, jobs)
-    assert sum(found) == count
-    if found:
-        assert min(found) >= 1 and max(found) <= min(MOST, min(found) + 1)
-        assert len(found) >= min(count, jobs)
+    batch_sizes = sizes(count, jobs)
+    assert sum(batch_sizes) == count
+    if batch_sizes:
+        assert min(batch_sizes) >= 1 and max(batch_sizes) <= min(MOST, min(batch_sizes) + 1)
+        assert len(batch_sizes) >= min(count, jobs)

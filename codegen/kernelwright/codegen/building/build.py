@@ -45,8 +45,8 @@ def build_libraries(
     results: dict[Path, bytes] = {}
     for item, plan in zip(selections, plans, strict=True):
         materials = executor.materials(plan.all_actions)
-        found = library_files(name, item, plan, toolchains, files, executor.costs, models, materials)
-        for file, data in found.items():
+        contents = library_files(name, item, plan, toolchains, files, executor.costs, models, materials)
+        for file, data in contents.items():
             results[out / item.arch.name / file] = data
     for path, data in results.items():
         write_atomically(path, data)
@@ -81,13 +81,13 @@ def library_files(
 
 def _costs_text(item: Selection, plan: CompilePlan, costs: Mapping[str, Cost]) -> str:
     """Processor seconds and peak megabytes of each kernel's commands, those of cached results included."""
-    found = {}
+    by_kernel = {}
     for kernel, road in zip(item.kernels, plan.kernels, strict=True):
         taken = [costs[action.id] for action in road.actions if action.id in costs]
         if taken:
             seconds = round(sum(cost.cpu_s for cost in taken), 3)
-            found[kernel.name] = {"cpu_s": seconds, "peak_mb": max(cost.peak_mb for cost in taken)}
-    return json.dumps({"kernels": found}, indent=1, sort_keys=True) + "\n"
+            by_kernel[kernel.name] = {"cpu_s": seconds, "peak_mb": max(cost.peak_mb for cost in taken)}
+    return json.dumps({"kernels": by_kernel}, indent=1, sort_keys=True) + "\n"
 
 
 def read_tree_roots(path: str | Path) -> dict[str, Path]:

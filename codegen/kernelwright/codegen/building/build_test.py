@@ -27,11 +27,11 @@ def test_costs_stand_beside_the_manifest_and_not_in_it(tmp_path: Path) -> None:
     files = {path: object_file for kernel in plan.kernels for path in kernel.objects} | {plan.library: made}
     first = plan.kernels[0].actions[0].id
     costs = {first: Cost(cpu_s=2.5, elapsed_s=9.0, peak_mb=104), "link": Cost(1.0, 1.0, 50)}
-    found = library_files("gemm", item, plan, {}, files, costs)
-    assert set(found) == {"libgemm.so", "manifest.json", "costs.json"} and found["libgemm.so"] == b"library"
-    assert json.loads(found["costs.json"]) == {"kernels": {kernels[0].name: {"cpu_s": 2.5, "peak_mb": 104}}}
-    assert found["manifest.json"] == library_files("gemm", item, plan, {}, files, {})["manifest.json"]
-    assert b"cpu_s" not in found["manifest.json"]
+    contents = library_files("gemm", item, plan, {}, files, costs)
+    assert set(contents) == {"libgemm.so", "manifest.json", "costs.json"} and contents["libgemm.so"] == b"library"
+    assert json.loads(contents["costs.json"]) == {"kernels": {kernels[0].name: {"cpu_s": 2.5, "peak_mb": 104}}}
+    assert contents["manifest.json"] == library_files("gemm", item, plan, {}, files, {})["manifest.json"]
+    assert b"cpu_s" not in contents["manifest.json"]
 
 
 def _object() -> bytes:

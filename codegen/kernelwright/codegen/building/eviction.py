@@ -73,10 +73,10 @@ def prune(root: Path, max_bytes: int | None, max_age_s: float | None) -> Pruned:
             f"{root} is no cache of kernels: no build has left its file 'gate' there; name another with --cache"
         )
     with evicting(root) as since, sandbox_in(root / "sandboxes") as (trash, _):
-        found = entries(root)
-        total, now = sum(entry.size for entry in found), time.time()
+        cached = entries(root)
+        total, now = sum(entry.size for entry in cached), time.time()
         busy = since < float("inf") or _commands_run(root, trash)
-        for entry in found:
+        for entry in cached:
             old = max_age_s is not None and now - entry.used > max_age_s
             large = max_bytes is not None and total > max_bytes
             if old or large:

@@ -103,11 +103,11 @@ def test_a_run_marks_what_it_uses(tmp_path: Path) -> None:
         age(entry.path, 9)
     lines: list[str] = []
     executor = LocalExecutor({}, cache, progress=lines.append)
-    found = executor.run([text], actions)
+    paths = executor.run([text], actions)
     assert prune(cache, 0, None).removed == 0, "the executor still uses them"
     del executor
     assert prune(cache, None, DAY).removed == 0 and not lines
-    assert found["two"].read_text() == "text" and prune(cache, 0, None).removed == 3
+    assert paths["two"].read_text() == "text" and prune(cache, 0, None).removed == 3
 
 
 def test_builds_go_on_while_another_process_evicts(tmp_path: Path) -> None:
@@ -124,8 +124,8 @@ def test_builds_go_on_while_another_process_evicts(tmp_path: Path) -> None:
             executor = LocalExecutor({}, cache, jobs=2)
             outputs = tuple(f"out{n}" for n in range(3))
             actions: list[Action] = [copy_action(["in"], output) for output in outputs]
-            found = executor.run([RenderedFile("in", "text")], [*actions, copy_action(list(outputs), "all")])
-            assert found["all"].read_text() == "text" * 3
+            paths = executor.run([RenderedFile("in", "text")], [*actions, copy_action(list(outputs), "all")])
+            assert paths["all"].read_text() == "text" * 3
             runs += 1
     assert evicting.returncode == 0 and runs
 

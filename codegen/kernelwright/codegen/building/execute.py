@@ -155,14 +155,14 @@ class LocalExecutor:
         while True:
             known = {}
             for action in [action for action in waiting if all(path in ready for path in action.inputs)]:
-                found = verified(self._entry(action, ready), action.outputs)
-                if found is not None:
-                    known[action] = found
+                outputs = verified(self._entry(action, ready), action.outputs)
+                if outputs is not None:
+                    known[action] = outputs
             if not known:
                 return list(waiting)
-            for action, found in known.items():
+            for action, outputs in known.items():
                 del waiting[action]
-                ready.update(found)
+                ready.update(outputs)
 
     def materials(self, actions: Sequence[Action]) -> list[dict[str, Any]]:
         """Resource descriptors of toolchains and headers that actions of the last run read."""
@@ -182,10 +182,10 @@ class LocalExecutor:
     def _make(self, action: Action, ready: Mapping[str, Made], slots: MemorySlots, patient: bool) -> _Result | None:
         """The result of an action; None if another process is at it and we are not ``patient``."""
         entry = self._entry(action, ready)
-        found = verified(entry, action.outputs)
-        if found is not None:
+        outputs = verified(entry, action.outputs)
+        if outputs is not None:
             touch(entry)
-            return _Result(found, cost_of(entry), True)
+            return _Result(outputs, cost_of(entry), True)
         with entry_lock(self.cache / "locks" / entry.name, self.lock_timeout_s if patient else 0) as ours:
             if not ours and not patient:
                 return None
@@ -194,10 +194,10 @@ class LocalExecutor:
     def _make_locked(self, action: Action, entry: Path, ready: Mapping[str, Made], slots: MemorySlots) -> _Result:
         record = self._record(entry)
         for attempt in range(3):  # again only if somebody damages what was just written
-            found = verified(entry, action.outputs)
-            if found is not None:
+            outputs = verified(entry, action.outputs)
+            if outputs is not None:
                 touch(entry)
-                return _Result(found, cost_of(entry), not attempt)
+                return _Result(outputs, cost_of(entry), not attempt)
             failure = None if self.retry_failed else remembered(record, action, self.timeout_s)
             if failure is not None:
                 raise failure

@@ -35,9 +35,9 @@ def fill(cache: Path) -> list[str]:
     """What had to be run; AssertionError if anything in the cache is not what it should be."""
     ran: list[str] = []
     files, actions = plan()
-    found = LocalExecutor({}, cache, jobs=3, memory_mb=1000, progress=ran.append, lock_timeout_s=60).run(files, actions)
-    assert found["all"].read_text() == expected()
-    assert all(found[f"out/{n}"].read_text() == f"{n} {n} " for n in range(COUNT))
+    paths = LocalExecutor({}, cache, jobs=3, memory_mb=1000, progress=ran.append, lock_timeout_s=60).run(files, actions)
+    assert paths["all"].read_text() == expected()
+    assert all(paths[f"out/{n}"].read_text() == f"{n} {n} " for n in range(COUNT))
     return ran
 
 

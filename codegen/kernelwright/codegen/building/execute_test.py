@@ -52,9 +52,9 @@ def executor(tmp_path: Path, lines: list[str]) -> LocalExecutor:
 def test_actions_run_in_order_of_their_inputs(executor: LocalExecutor) -> None:
     late = copy_action(["a/mid", "a/in.txt"], "b/out")
     early = copy_action(["a/in.txt", "a/in.txt"], "a/mid")
-    found = executor.run([TEXT], [late, early])
-    assert found["b/out"].read_text() == "hello hello hello "
-    assert found["a/in.txt"].read_text() == "hello "
+    paths = executor.run([TEXT], [late, early])
+    assert paths["b/out"].read_text() == "hello hello hello "
+    assert paths["a/in.txt"].read_text() == "hello "
 
 
 def test_nothing_runs_twice_until_something_changes(executor: LocalExecutor, lines: list[str]) -> None:
@@ -73,9 +73,9 @@ def test_commands_of_the_generators_python_run_again_when_its_files_change(
     assembly = RenderedFile("a/in.s", ASSEMBLY)
     command = module_command(COUNTING, "a/in.s", "a/out.json", "gfx942", "4", "one", memory_mb=100)
     actions = [command.action("count", "Count", ["a/in.s"], ["a/out.json"])]
-    found = executor.run([assembly], actions)
-    assert found["a/out.json"].read_text() == counts_text(ASSEMBLY, "gfx942", 4, ["one"])
-    assert executor.run([assembly], actions) == found and executor.missing([assembly], actions) == []
+    paths = executor.run([assembly], actions)
+    assert paths["a/out.json"].read_text() == counts_text(ASSEMBLY, "gfx942", 4, ["one"])
+    assert executor.run([assembly], actions) == paths and executor.missing([assembly], actions) == []
     monkeypatch.setattr("kernelwright.codegen.building.execute.files_digest", lambda: "of another generator")
     assert executor.missing([assembly], actions) == actions
     executor.run([assembly, TEXT], [*actions, copy_action(["a/in.txt"], "one")])
@@ -403,5 +403,5 @@ def test_others_are_waited_for_and_not_for_ever(executor: LocalExecutor, lines: 
     executor.lock_timeout_s = 0.3
     with entry_lock(lock, 0) as ours:
         assert ours
-        found = executor.run([], [slow])
-    assert found["out"].read_text() == "slow" and len(lines) == 2
+        paths = executor.run([], [slow])
+    assert paths["out"].read_text() == "slow" and len(lines) == 2

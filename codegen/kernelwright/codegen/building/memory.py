@@ -21,7 +21,7 @@ def script_without_comments(text: str) -> str:
     """The script as commands of Pants have it in their arguments, which are part of every cache key: an edited comment
     compiles nothing anew. A ``#`` behind a space and outside of quotes begins a comment.
     """
-    lines = (_QUOTED_OR_COMMENT.sub(lambda found: found["quoted"] or "", line).rstrip() for line in text.splitlines())
+    lines = (_QUOTED_OR_COMMENT.sub(lambda match: match["quoted"] or "", line).rstrip() for line in text.splitlines())
     return "".join(f"{line}\n" for line in lines if line)
 
 

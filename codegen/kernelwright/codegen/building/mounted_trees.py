@@ -76,9 +76,9 @@ def mount_tree(root: Path, tree: Tree, into: Path) -> tuple[Path, str]:
 
     SpecError if ``root`` lacks a part.
     """
-    found = tree.tops(root)
-    view = into / _view(root, found)
-    for name, path in found.items():
+    parts = tree.tops(root)
+    view = into / _view(root, parts)
+    for name, path in parts.items():
         link = view / name
         if not link.is_symlink():
             link.parent.mkdir(parents=True, exist_ok=True)
@@ -123,14 +123,14 @@ _File = tuple[str, str, os.stat_result]
 
 
 def _files(tops: dict[str, Path]) -> list[_File]:
-    found: list[_File] = []
+    files: list[_File] = []
     for name, path in tops.items():
         status = path.stat()
         if path.is_dir():
-            found.extend(_below(str(path), name, ((status.st_dev, status.st_ino),)))
+            files.extend(_below(str(path), name, ((status.st_dev, status.st_ino),)))
         else:
-            found.append((name, str(path), status))
-    return sorted(found)
+            files.append((name, str(path), status))
+    return sorted(files)
 
 
 def _below(folder: str, name: str, ancestors: tuple[tuple[int, int], ...]) -> Iterator[_File]:

@@ -22,10 +22,10 @@ def urgencies(actions: Sequence[Action], seconds: Mapping[Action, float]) -> dic
         for path in action.inputs:
             if path in makers:
                 users[makers[path]].append(action)
-    found: dict[Action, float] = {}
+    to_end: dict[Action, float] = {}
     for action in reversed(_in_order(actions, makers)):
-        found[action] = seconds[action] + max((found[user] for user in users[action] if user in found), default=0.0)
-    return found
+        to_end[action] = seconds[action] + max((to_end[user] for user in users[action] if user in to_end), default=0.0)
+    return to_end
 
 
 def _in_order(actions: Sequence[Action], makers: Mapping[str, Action]) -> list[Action]:

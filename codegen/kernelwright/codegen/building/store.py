@@ -135,7 +135,7 @@ def write_atomically(path: Path, data: bytes) -> None:
 def read_json(path: Path) -> Mapping[str, object] | None:
     """A JSON object that was written beside results; None where there is none or it is damaged."""
     try:
-        found = json.loads(path.read_bytes())
+        document = json.loads(path.read_bytes())
     except (OSError, ValueError, RecursionError):
         return None
-    return found if isinstance(found, dict) else None
+    return document if isinstance(document, dict) else None

@@ -121,15 +121,15 @@ def _commented(lines: Sequence[tuple[str, str]]) -> str:
 
 def _columns(lines: Sequence[tuple[str, str]], above: set[int]) -> dict[int, int]:
     """Where comments behind lines begin: one column for lines that follow each other."""
-    found: dict[int, int] = {}
+    columns: dict[int, int] = {}
     run: list[int] = []
     for place in range(len(lines) + 1):
         if place < len(lines) and place not in above:
             run.append(place)
             continue
-        found |= dict.fromkeys(run, max((len(lines[at][0]) for at in run), default=0) + 1)
+        columns |= dict.fromkeys(run, max((len(lines[at][0]) for at in run), default=0) + 1)
         run = []
-    return found
+    return columns
 
 
 def _comment(doc: str, indent: str = "") -> str:

@@ -19,13 +19,13 @@ _PACKAGE = "kernelwright.problems"
 def headers() -> dict[str, str]:
     """Texts of all headers by their names, as C includes them."""
     shared = f"{_PACKAGE}.shared"
-    found = {one.path: header_text(one, shared) for one in _described(shared)}
+    texts = {one.path: header_text(one, shared) for one in _described(shared)}
     for operation in operations():
         module = f"{_PACKAGE}.{operation}.description"
         (header,) = _described(module)
         table = f"kernelwright/dispatcher/{operation}/problem_fields.hpp"
-        found |= {header.path: header_text(header, module), table: table_text(header, table, module)}
-    return found
+        texts |= {header.path: header_text(header, module), table: table_text(header, table, module)}
+    return texts
 
 
 @functools.cache
@@ -38,8 +38,8 @@ def declared_in() -> dict[object, str]:
 
 def _described(module: str) -> tuple[Header, ...]:
     loaded = importlib.import_module(module)
-    found: tuple[Header, ...] = getattr(loaded, "HEADERS", None) or (loaded.HEADER,)
-    return found
+    declared: tuple[Header, ...] = getattr(loaded, "HEADERS", None) or (loaded.HEADER,)
+    return declared
 
 
 def operations() -> list[str]:

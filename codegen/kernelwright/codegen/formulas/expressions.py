@@ -62,10 +62,10 @@ class Translator:
 
     def typed(self, node: ast.expr, kind: str, strength: int = CHOICE) -> str:
         """An expression of a type, in brackets where its operator binds less than ``strength``."""
-        text, found, own = self._translated(node, kind)
-        if kind == TRUTH and found == REFUSAL:
-            text, found, own = f"{text} != KW_OK", TRUTH, COMPARISON
-        check(found == kind, node, f"is {found}, where {kind} is needed")
+        text, own_kind, own = self._translated(node, kind)
+        if kind == TRUTH and own_kind == REFUSAL:
+            text, own_kind, own = f"{text} != KW_OK", TRUTH, COMPARISON
+        check(own_kind == kind, node, f"is {own_kind}, where {kind} is needed")
         return text if own >= strength else f"({text})"
 
     def expression(self, node: ast.expr, wanted: str | None = None) -> tuple[str, str]:
@@ -193,10 +193,10 @@ class Translator:
             struct = self._module.structs[kind]
             check(member in struct.fields, node, f"is no field of {kind}; allowed: {', '.join(struct.fields)}")
             place = f"{text[1:]}." if text.startswith("&") else f"{text}->"
-            place, found = place + member_name(member), struct.fields[member]
-            if found in self._module.structs:  # structs are given by their addresses
-                return f"&{place}", found, ATOM
-            return (f"{place} != 0", TRUTH, COMPARISON) if found == TRUTH else (place, found, ATOM)
+            place, member_kind = place + member_name(member), struct.fields[member]
+            if member_kind in self._module.structs:  # structs are given by their addresses
+                return f"&{place}", member_kind, ATOM
+            return (f"{place} != 0", TRUTH, COMPARISON) if member_kind == TRUTH else (place, member_kind, ATOM)
         record = self._module.records.get(kind)
         kinds = {one.name: one.type for one in record.fields} if record else {}
         check(member in kinds, node, f"is no field of {kind}; allowed: {', '.join(kinds)}")

@@ -97,16 +97,16 @@ class Body:
 
 def _changed(statements: Sequence[ast.stmt]) -> set[str]:
     """Variables that are assigned more than once, or not by the function's own outermost statements."""
-    found, seen = set(), set()
+    changed, seen = set(), set()
     for statement in statements:
         for node in ast.walk(statement):
             if isinstance(node, ast.Assign | ast.AugAssign):
                 target = node.targets[0] if isinstance(node, ast.Assign) else node.target
                 name = ast.unparse(target)
                 if node is not statement or name in seen:
-                    found.add(name)
+                    changed.add(name)
                 seen.add(name)
-    return found
+    return changed
 
 
 def _returns(statements: Sequence[ast.stmt]) -> bool:

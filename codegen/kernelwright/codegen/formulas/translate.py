@@ -149,9 +149,9 @@ def _import_classes(node: ast.ImportFrom, name: str, module: Module) -> bool:
         loaded = importlib.import_module(name)
     except ModuleNotFoundError:
         return False
-    found = [module.take_class(one.name, getattr(loaded, one.name, None)) for one in node.names]
-    check(all(found) or not any(found), node, "imports what has no name in C")
-    return any(found)
+    taken = [module.take_class(one.name, getattr(loaded, one.name, None)) for one in node.names]
+    check(all(taken) or not any(taken), node, "imports what has no name in C")
+    return any(taken)
 
 
 def _constant(node: ast.Assign, module: Module, variable: bool) -> str:

@@ -26,8 +26,8 @@ def lines(text: str) -> list[str]:
 
 
 def body(text: str) -> list[str]:
-    found = lines(f"def f(a: float, b: float, c: bool) -> float:\n{text}\n")
-    return [line.strip() for line in found[2:-1]]
+    translated = lines(f"def f(a: float, b: float, c: bool) -> float:\n{text}\n")
+    return [line.strip() for line in translated[2:-1]]
 
 
 @pytest.mark.parametrize(
@@ -81,8 +81,8 @@ def test_dataclasses_have_the_fields_of_their_base_first() -> None:
 
 def test_formulas_import_records_and_functions_of_others() -> None:
     imported = "from kernelwright.codegen.other import sum_of\n\n\n"
-    found = lines(f"{imported}def f(p: Pair) -> float:\n    return sum_of(p) + p.a\n")
-    assert found[1:] == [
+    translated = lines(f"{imported}def f(p: Pair) -> float:\n    return sum_of(p) + p.a\n")
+    assert translated[1:] == [
         "static inline double kw_t_f(KW_GIVEN(kw_other_Pair) p) {", "  return kw_other_sum_of(p) + p.a;", "}",
     ]  # fmt: skip
     with pytest.raises(FormulaError, match="imports nothing, which is no record or function"):

@@ -86,12 +86,12 @@ class Schema:
     @functools.cached_property
     def _parsed(self) -> Mapping[str, tuple[str, Evaluate]]:
         """Terms, each over those before it, and features of both kinds: in C and as functions."""
-        known, found = dict(self.inputs), {}
+        known, terms = dict(self.inputs), {}
         for name, text in self.terms.items():
-            found[name] = _read(text, known)
+            terms[name] = _read(text, known)
             known[name] = text
         features = {f"feature {name}": _read(text, known) for name, text in self.features.items()}
-        return found | features | {f"kernel {name}": _read(text, known) for name, text in self.kernel_features.items()}
+        return terms | features | {f"kernel {name}": _read(text, known) for name, text in self.kernel_features.items()}
 
     @functools.cached_property
     def functions(self) -> Mapping[str, Evaluate]:

@@ -55,8 +55,8 @@ def arch(name: str | None, as_json: bool) -> None:
     from kernelwright.files import arch_files
 
     if name is not None:
-        found = arch_files.read(find_arch(name, load_archs()).name)[0]
-        click.echo(json.dumps(found, indent=1) if as_json else "\n".join(legal(found)))
+        document = arch_files.read(find_arch(name, load_archs()).name)[0]
+        click.echo(json.dumps(document, indent=1) if as_json else "\n".join(legal(document)))
         return
     listed = respond_archs({"stage": "archs"})["archs"]
     if as_json:

@@ -52,27 +52,27 @@ def cache(
     root = Path(folder) if folder else default_cache()
     if not remove and (max_size is not None or max_age is not None):
         raise click.UsageError("--max-size and --max-age are limits of --prune; add it")
-    found: dict[str, object] = {"cache": str(root.absolute())}
+    summary: dict[str, object] = {"cache": str(root.absolute())}
     if remove:
         if max_size is None and max_age is None:
             max_size, max_age = _DEFAULT_BYTES, _DEFAULT_AGE_S
         done = prune(root, max_size, max_age)
-        found |= {"removed": done.removed, "removed_bytes": done.removed_bytes, "kept_in_use": done.in_use}
+        summary |= {"removed": done.removed, "removed_bytes": done.removed_bytes, "kept_in_use": done.in_use}
     if show or not remove or as_json:
         kept = entries(root)
-        found |= {"entries": len(kept), "bytes": sum(entry.size for entry in kept)}
-        found["kinds"] = {kind: sum(entry.size for entry in kept if entry.kind == kind) for kind in KINDS}
-    click.echo(json.dumps(found) if as_json else _text(found))
+        summary |= {"entries": len(kept), "bytes": sum(entry.size for entry in kept)}
+        summary["kinds"] = {kind: sum(entry.size for entry in kept if entry.kind == kind) for kind in KINDS}
+    click.echo(json.dumps(summary) if as_json else _text(summary))
 
 
-def _text(found: dict[str, object]) -> str:
-    lines = [str(found["cache"])]
-    if "removed" in found:
-        kept = f"; {found['kept_in_use']} more are in use" if found["kept_in_use"] else ""
-        lines.append(f"removed {_entries(found['removed'])}, {_megabytes(found['removed_bytes'])}{kept}")
-    if "entries" in found:
-        lines.append(f"{_entries(found['entries'])}, {_megabytes(found['bytes'])}")
-        kinds = found["kinds"]
+def _text(summary: dict[str, object]) -> str:
+    lines = [str(summary["cache"])]
+    if "removed" in summary:
+        kept = f"; {summary['kept_in_use']} more are in use" if summary["kept_in_use"] else ""
+        lines.append(f"removed {_entries(summary['removed'])}, {_megabytes(summary['removed_bytes'])}{kept}")
+    if "entries" in summary:
+        lines.append(f"{_entries(summary['entries'])}, {_megabytes(summary['bytes'])}")
+        kinds = summary["kinds"]
         assert isinstance(kinds, dict)
         lines += [f"  {kind}: {_megabytes(size)}" for kind, size in kinds.items()]
     return "\n".join(lines)

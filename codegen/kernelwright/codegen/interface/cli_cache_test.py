@@ -36,8 +36,8 @@ def test_limits_of_pruning(root: Path, capsys: pytest.CaptureFixture[str]) -> No
     assert cli.main(["cache", "--prune"]) == 0
     assert "removed 1 entry, 2.0 MB" in capsys.readouterr().out
     assert cli.main(["cache", "--prune", "--max-size", "2MB", "--max-age", "2d", "--json"]) == 0
-    found = json.loads(capsys.readouterr().out)
-    assert (found["removed"], found["bytes"], found["kinds"]["texts"]) == (0, 2_000_000, 2_000_000)
+    document = json.loads(capsys.readouterr().out)
+    assert (document["removed"], document["bytes"], document["kinds"]["texts"]) == (0, 2_000_000, 2_000_000)
     assert cli.main(["cache", "--prune", "--size", "--max-size", "1.5MiB"]) == 0
     assert "0 entries, 0.0 MB" in capsys.readouterr().out
 

@@ -22,8 +22,8 @@ def tree_roots(file: str | None) -> Mapping[str, Path]:
 
     if file is not None:
         return read_tree_roots(file)
-    found: Mapping[str, Path] = part("kernelwright.jit.toolchains", "jit").InstalledTrees()
-    return found
+    trees: Mapping[str, Path] = part("kernelwright.jit.toolchains", "jit").InstalledTrees()
+    return trees
 
 
 def part(module: str, extra: str) -> Any:

@@ -43,8 +43,8 @@ def sign(dist: Path, key: Path) -> int:
     if wrong:
         show_verdicts(wrong)
         return EXIT_MISMATCH
-    found = contents(dist)
-    for package in (*found.wheels, *found.folders):
+    packages = contents(dist)
+    for package in (*packages.wheels, *packages.folders):
         target = envelope_of(package)
         write_atomically(target, signed_statement(package, private))
         click.echo(target)

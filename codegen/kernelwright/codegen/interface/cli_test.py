@@ -285,9 +285,9 @@ def test_without_trees_installed_wheels_serve_and_a_missing_one_says_what_to_ins
     rest = ["--name", "g", "--out", str(tmp_path / "o")]
     assert main(["build", "--arch", "gfx942", "--spec", spec, *rest]) == EXIT_BAD_INPUT
     assert "pip install 'kernelwright[jit]'" in capsys.readouterr().err
-    found = ModuleType("kernelwright.jit.toolchains")
-    found.InstalledTrees = dict  # type: ignore[attr-defined]
-    monkeypatch.setitem(sys.modules, "kernelwright.jit.toolchains", found)
+    module = ModuleType("kernelwright.jit.toolchains")
+    module.InstalledTrees = dict  # type: ignore[attr-defined]
+    monkeypatch.setitem(sys.modules, "kernelwright.jit.toolchains", module)
     assert main(["build", "--arch", "gfx942", "--spec", spec, *rest]) == EXIT_BAD_INPUT
     assert "no folder was given for tree" in capsys.readouterr().err
 

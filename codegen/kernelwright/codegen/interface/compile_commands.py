@@ -65,9 +65,9 @@ def _commands(
         headers = include.rstrip("/")
         return own_tree.sub(lambda match: headers if match[1] else headers.rpartition("/")[0], word)
 
-    found: dict[str, dict[str, Any]] = {}
+    by_file: dict[str, dict[str, Any]] = {}
     for action in compiles:
         file = located(action.source or "")
         arguments = [located(word) for word in action.argv]
-        found.setdefault(file, {"directory": directory, "file": file, "arguments": arguments})
-    return [found[file] for file in sorted(found)]
+        by_file.setdefault(file, {"directory": directory, "file": file, "arguments": arguments})
+    return [by_file[file] for file in sorted(by_file)]

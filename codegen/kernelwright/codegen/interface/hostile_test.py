@@ -82,8 +82,8 @@ def test_library_and_arch_refuse_hostile_texts(text: str) -> None:
 @pytest.mark.parametrize("text", HOSTILE)
 def test_the_origin_is_for_messages_only(text: str) -> None:
     request = {"arch": "gfx942", "spec": SPECS["gfx942"], "origin": text}
-    found = respond({"stage": "plan", "name": "lib", "kernels": [request]})
-    assert MARK not in json.dumps(found)
+    answer = respond({"stage": "plan", "name": "lib", "kernels": [request]})
+    assert MARK not in json.dumps(answer)
 
 
 @pytest.mark.parametrize("text", HOSTILE)
@@ -134,13 +134,13 @@ def test_fuzzed_specs_give_kernels_or_errors_of_ours() -> None:
     for number in range(FUZZED):
         arch, spec = fuzzed(dice)
         try:
-            found = plan(arch, spec)
+            answer = plan(arch, spec)
         except (SpecError, ArchError) as error:
             assert str(error) and "Traceback" not in str(error) and "pydantic" not in str(error), (number, arch, spec)
         except Exception as error:
             raise AssertionError((number, arch, spec)) from error
         else:
             accepted += 1
-            assert MARK not in json.dumps(found), (number, arch, spec)
+            assert MARK not in json.dumps(answer), (number, arch, spec)
             assert parse_kernel(spec, archs.load(str(arch))).arch == arch
     assert FUZZED / 100 < accepted < FUZZED

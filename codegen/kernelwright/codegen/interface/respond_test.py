@@ -75,13 +75,13 @@ def test_limits_reach_the_kernels_of_a_plan() -> None:
 def test_a_report_names_libraries_as_asked() -> None:
     manifest = {"name": "gemm", "arch": "gfx942", "kernels": [{"name": "k", "identity": "0", "resources": {"vgpr": 5}}]}
     costs = {"here": {"kernels": {"k": {"cpu_s": 2.5}}}}
-    found = respond({"stage": "report", "manifests": {"here": manifest}, "costs": costs})
-    assert found["text"].splitlines() == [
+    answer = respond({"stage": "report", "manifests": {"here": manifest}, "costs": costs})
+    assert answer["text"].splitlines() == [
         "gemm for gfx942: 1 kernel (here)",
         "regs  compile s  kernel",
         "   5        2.5  k",
     ]
-    assert found["libraries"][0]["kernels"][0]["registers"] == 5
+    assert answer["libraries"][0]["kernels"][0]["registers"] == 5
     with pytest.raises(SpecError, match="has the keys manifests"):
         respond({"stage": "report"})
 

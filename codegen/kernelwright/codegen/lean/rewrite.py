@@ -67,10 +67,10 @@ def rewritten(headers: Sequence[Header], read: Callable[[str], bytes]) -> Mappin
 
 
 def _rewrite(header: Header, data: bytes) -> str:
-    found = hashlib.sha256(data).hexdigest()
-    if found != header.sha256:
+    digest = hashlib.sha256(data).hexdigest()
+    if digest != header.sha256:
         raise SpecError(
-            f"{header.path} has the sha256 {found}; allowed: {header.sha256}, for which its rewriting was written; "
+            f"{header.path} has the sha256 {digest}; allowed: {header.sha256}, for which its rewriting was written; "
             "install the pinned release"
         )
     text = data.decode("utf-8")
@@ -89,16 +89,16 @@ def _applied(path: str, text: str, edit: Edit | Swap | Without) -> str:
 
 def _shortened(path: str, text: str, edit: Without) -> str:
     left = [line for line in text.splitlines(keepends=True) if not re.match(edit.pattern, line)]
-    found = len(text.splitlines()) - len(left)
-    if found != edit.times:
-        raise SpecError(f"{path} holds {edit.pattern!r} in {found} lines; its rewriting expects {edit.times}")
+    removed = len(text.splitlines()) - len(left)
+    if removed != edit.times:
+        raise SpecError(f"{path} holds {edit.pattern!r} in {removed} lines; its rewriting expects {edit.times}")
     return "".join(left)
 
 
 def _swapped(path: str, text: str, swap: Swap) -> str:
-    found = text.count(swap.old)
-    if found != swap.times:
-        raise SpecError(f"{path} holds {swap.old!r} {found} times; its rewriting expects {swap.times}")
+    occurrences = text.count(swap.old)
+    if occurrences != swap.times:
+        raise SpecError(f"{path} holds {swap.old!r} {occurrences} times; its rewriting expects {swap.times}")
     return text.replace(swap.old, swap.text)
 
 
@@ -107,9 +107,9 @@ def _edited(path: str, text: str, edit: Edit) -> str:
     if len(rest) != edit.times:
         raise SpecError(f"{path} holds {edit.after!r} {len(rest)} times; its rewriting expects {edit.times}")
     for part in rest:
-        between, found, rest_of_it = part.partition(edit.before) if edit.before else (part, "", "")
-        if found != edit.before:
+        between, separator, rest_of_it = part.partition(edit.before) if edit.before else (part, "", "")
+        if separator != edit.before:
             raise SpecError(f"{path} lacks {edit.before!r} after {edit.after!r}, up to which it is rewritten")
         new = edit.text if edit.tail is None else f"{edit.text}{between}{edit.tail}"
-        head += f"{edit.after}{new}{found}{rest_of_it}"
+        head += f"{edit.after}{new}{separator}{rest_of_it}"
     return head

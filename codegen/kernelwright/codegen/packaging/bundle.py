@@ -126,16 +126,16 @@ def _resources(
     """What the report of a kernel shows, and with it the counts that an action of the plan made."""
     reader, unit, expects = report_reader(library["backend"]), library.get("compute_unit"), _expectation(kernel)
     try:
-        found = reader(_read(find(kernel["report"])), expects)
+        report = reader(_read(find(kernel["report"])), expects)
     except SpecError:
         raise
     except ValueError as error:
         raise BrokenKernelError(f"{kernel['name']}: {error}") from None
-    if found is None:
+    if report is None:
         return None
     if unit:
-        found |= occupancy({"wave_size": library["wave_size"], **found}, unit)
-    return {**found, "counts": _counts(find(kernel["counts"]))} if kernel.get("counts") else found
+        report |= occupancy({"wave_size": library["wave_size"], **report}, unit)
+    return {**report, "counts": _counts(find(kernel["counts"]))} if kernel.get("counts") else report
 
 
 def _counts(path: Path) -> dict[str, Any]:

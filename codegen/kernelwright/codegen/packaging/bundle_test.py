@@ -105,11 +105,11 @@ def test_materials_bring_a_statement_that_is_tied_to_the_manifest(root: Path) ->
     assert definition["externalParameters"]["kernels"] == [
         {"name": "a", "identity": "0" * 64, "spec": LIBRARY["kernels"][0]["spec"]}
     ]
-    found = {entry.get("uri") or entry["name"]: entry["digest"] for entry in definition["resolvedDependencies"]}
-    assert found["pkg:pypi/zig-lang@1.0"] == {"sha256": "aa"} and found["include/a.h"] == {"sha256": "bb"}
-    assert "kernelwright/codegen/packaging/bundle.py" in found
-    assert "kernelwright/codegen/planning/templates/library.c.jinja" in found
-    assert "kernelwright/files/archs/gfx942.json" in found and not any(name.endswith("_test.py") for name in found)
+    digests = {entry.get("uri") or entry["name"]: entry["digest"] for entry in definition["resolvedDependencies"]}
+    assert digests["pkg:pypi/zig-lang@1.0"] == {"sha256": "aa"} and digests["include/a.h"] == {"sha256": "bb"}
+    assert "kernelwright/codegen/packaging/bundle.py" in digests
+    assert "kernelwright/codegen/planning/templates/library.c.jinja" in digests
+    assert "kernelwright/files/archs/gfx942.json" in digests and not any(name.endswith("_test.py") for name in digests)
 
 
 def test_several_objects_have_one_digest_that_depends_on_each(root: Path) -> None:

@@ -63,11 +63,11 @@ def _walk(start: Path) -> tuple[list[Path], dict[Path, str]]:
         folder = left.pop()
         try:
             with os.scandir(folder) as entries:
-                found = {folder / entry.name: entry.stat(follow_symlinks=False) for entry in entries}
+                statuses = {folder / entry.name: entry.stat(follow_symlinks=False) for entry in entries}
         except OSError as error:
             refused[folder] = f"cannot be read: {error.strerror}"
             continue
-        for path, status in found.items():
+        for path, status in statuses.items():
             if stat.S_ISDIR(status.st_mode):
                 left.append(path)
             elif why := _why_not_read(status):

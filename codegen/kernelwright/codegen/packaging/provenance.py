@@ -72,17 +72,17 @@ def materials_of(raw: object) -> list[dict[str, Any]]:
 
     Raises SpecError for anything else, and for a requirement without version and hashes.
     """
-    found: list[dict[str, Any]] = []
+    materials: list[dict[str, Any]] = []
     for entry in raw if isinstance(raw, list) else [raw]:
         if isinstance(entry, Mapping) and set(entry) == {"requirements"} and isinstance(entry["requirements"], str):
-            found.extend(_wheels(entry["requirements"]))
+            materials.extend(_wheels(entry["requirements"]))
         elif isinstance(entry, Mapping) and set(entry) == {"files"} and isinstance(entry["files"], Mapping):
-            found.extend(file_material(path, digest) for path, digest in sorted(entry["files"].items()))
+            materials.extend(file_material(path, digest) for path, digest in sorted(entry["files"].items()))
         else:
             raise SpecError(
                 "request key 'materials' must be a list of {'requirements': text} and {'files': {path: sha256}}"
             )
-    return found
+    return materials
 
 
 def file_material(path: str, digest: str) -> dict[str, Any]:
@@ -116,10 +116,10 @@ def _wheels(requirements: str) -> Iterator[dict[str, Any]]:
 
 def generator_materials() -> list[dict[str, Any]]:
     """The files of this code generator: whatever may influence what it renders."""
-    found: list[tuple[str, Traversable]] = []
+    sources: list[tuple[str, Traversable]] = []
     for package in _GENERATOR:
-        found.extend(_files(resources.files(package), package.replace(".", "/")))
-    return [file_material(path, sha256(file.read_bytes())) for path, file in sorted(found)]
+        sources.extend(_files(resources.files(package), package.replace(".", "/")))
+    return [file_material(path, sha256(file.read_bytes())) for path, file in sorted(sources)]
 
 
 def _files(folder: Traversable, path: str) -> Iterator[tuple[str, Traversable]]:
@@ -133,10 +133,10 @@ def _files(folder: Traversable, path: str) -> Iterator[tuple[str, Traversable]]:
 
 def parsed(data: bytes) -> dict[str, Any]:
     """The JSON object of a statement or manifest. ValueError if it is none, or has a key twice."""
-    found = parse_json(data.decode())
-    if not isinstance(found, dict):
-        raise ValueError(f"is {type(found).__name__} in JSON; allowed: an object")
-    return found
+    document = parse_json(data.decode())
+    if not isinstance(document, dict):
+        raise ValueError(f"is {type(document).__name__} in JSON; allowed: an object")
+    return document
 
 
 def subjects_of(statement: object) -> dict[str, str]:
@@ -162,13 +162,13 @@ def subjects_of(statement: object) -> dict[str, str]:
 
 def dependencies_of(statement: Mapping[str, Any]) -> Sequence[Mapping[str, Any]]:
     """The resource descriptors of what a package was made of. ValueError if they are malformed."""
-    found: Any = statement["predicate"].get("buildDefinition", {}).get("resolvedDependencies")
-    if not isinstance(found, list) or not all(
-        isinstance(entry.get("digest", {}).get("sha256"), str) for entry in found
+    dependencies: Any = statement["predicate"].get("buildDefinition", {}).get("resolvedDependencies")
+    if not isinstance(dependencies, list) or not all(
+        isinstance(entry.get("digest", {}).get("sha256"), str) for entry in dependencies
     ):
         raise ValueError("lacks resolvedDependencies with sha256 digests")
-    if not found:
+    if not dependencies:
         raise ValueError(
             "names no materials (resolvedDependencies is empty): it does not say what the package is made of"
         )
-    return found
+    return dependencies

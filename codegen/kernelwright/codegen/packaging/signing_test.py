@@ -84,16 +84,16 @@ def test_changed_envelopes_are_refused(dist: Path, change: Callable[[dict[str, A
     run("sign", "--key", "ours.pem", "dist")
     for package in (dist / "acme-1.0-py3-none-any.whl", dist / "gfx942"):
         edit(envelope_of(package), change)
-    found = problems(dist)
-    assert set(found) == {"acme-1.0-py3-none-any.whl", "gfx942"}
-    assert all(message in text and ".dsse.json" in text for text in found.values())
+    by_package = problems(dist)
+    assert set(by_package) == {"acme-1.0-py3-none-any.whl", "gfx942"}
+    assert all(message in text and ".dsse.json" in text for text in by_package.values())
 
 
 def test_an_envelope_of_endless_depth_is_refused(dist: Path) -> None:
     for package in (dist / "acme-1.0-py3-none-any.whl", dist / "gfx942"):
         envelope_of(package).write_text("[" * 100_000)
-    found = problems(dist)
-    assert len(found) == 2 and all("is no DSSE envelope" in text for text in found.values())
+    by_package = problems(dist)
+    assert len(by_package) == 2 and all("is no DSSE envelope" in text for text in by_package.values())
 
 
 def test_the_envelope_of_another_package_is_refused(dist: Path) -> None:

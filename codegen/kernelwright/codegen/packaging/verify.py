@@ -44,31 +44,31 @@ def verify(path: Path, material_folders: Sequence[Path] = (), keys: Sequence[Ed2
         if not folder.is_dir():
             raise SpecError(f"{folder} is no folder; give one with toolchain wheels, or a checkout")
     known = _Materials(material_folders) if material_folders else None
-    found = contents(path)
-    verdicts = [_wheel_verdict(wheel, keys, known) for wheel in found.wheels]
-    verdicts += [_folder_verdict(folder, found, keys, known) for folder in found.folders]
-    verdicts += [Verdict(str(at), 0, (why,)) for at, why in found.refused.items() if keys or _matters(at, found)]
-    verdicts += _strays(found) if keys else ()
+    listing = contents(path)
+    verdicts = [_wheel_verdict(wheel, keys, known) for wheel in listing.wheels]
+    verdicts += [_folder_verdict(folder, listing, keys, known) for folder in listing.folders]
+    verdicts += [Verdict(str(at), 0, (why,)) for at, why in listing.refused.items() if keys or _matters(at, listing)]
+    verdicts += _strays(listing) if keys else ()
     if not verdicts:
         raise SpecError(f"{path} holds no package: no wheel and no folder with {MANIFEST}")
     return verdicts
 
 
-def _matters(path: Path, found: Contents) -> bool:
+def _matters(path: Path, listing: Contents) -> bool:
     """Whether a link or the like hides a package, or a part of one."""
-    if path.parent in found.folders or path.suffix == WHEEL_ENDING or not path.is_symlink():
+    if path.parent in listing.folders or path.suffix == WHEEL_ENDING or not path.is_symlink():
         return True
     return any((path / name).exists() for name in (MANIFEST, provenance.FILE))
 
 
-def _strays(found: Contents) -> Iterator[Verdict]:
+def _strays(listing: Contents) -> Iterator[Verdict]:
     """Files that belong to no package, so that no signature covers them."""
-    own = {wheel.with_name(wheel.name + ending) for wheel in found.wheels for ending in ("", ENDING)}
-    for folder in found.folders:
-        files = files_in_folder(found.of_folder(folder))
+    own = {wheel.with_name(wheel.name + ending) for wheel in listing.wheels for ending in ("", ENDING)}
+    for folder in listing.folders:
+        files = files_in_folder(listing.of_folder(folder))
         named = {provenance.FILE, LIBRARY_ENVELOPE, *_named_by_statement(files)}
         own |= {folder / name for name in files if name in named}
-    for file in found.files:
+    for file in listing.files:
         if file not in own:
             missing = file.name.removesuffix(ENDING)
             about = f"signs {missing}, which is missing" if missing.endswith(WHEEL_ENDING) else ""
@@ -83,9 +83,9 @@ def _named_by_statement(files: Files) -> Sequence[str]:
 
 
 def _folder_verdict(
-    folder: Path, found: Contents, keys: Sequence[Ed25519PublicKey], known: _Materials | None
+    folder: Path, listing: Contents, keys: Sequence[Ed25519PublicKey], known: _Materials | None
 ) -> Verdict:
-    files = files_in_folder(found.of_folder(folder))
+    files = files_in_folder(listing.of_folder(folder))
     if keys:
         try:
             files = files.with_text(provenance.FILE, signed_text(folder, keys))
@@ -132,12 +132,12 @@ def _subject_problems(files: Files, subjects: Mapping[str, str]) -> Iterator[str
             yield f"{name} is missing"
             continue
         try:
-            found = files.digest(name)
+            sha256 = files.digest(name)
         except OSError as error:
             yield f"{name} {_text(error)}"
             continue
-        if found != stated:
-            yield f"{name} has sha256 {found}, its statement says {stated}"
+        if sha256 != stated:
+            yield f"{name} has sha256 {sha256}, its statement says {stated}"
 
 
 def _covers_everything(files: Files, statement: Mapping[str, Any], subjects: Mapping[str, str]) -> Iterator[str]:
@@ -198,7 +198,7 @@ class _Materials:
                 if digest not in self._wheels:
                     yield f"{entry.get('uri')} with sha256 {digest} is not in {self._where}"
                 continue
-            found = [folder / name for folder in self._folders if (folder / name).is_file()]
-            if not any(provenance.sha256(path.read_bytes()) == digest for path in found):
-                state = f"is another file in {self._where}" if found else f"is not in {self._where}"
+            candidates = [folder / name for folder in self._folders if (folder / name).is_file()]
+            if not any(provenance.sha256(path.read_bytes()) == digest for path in candidates):
+                state = f"is another file in {self._where}" if candidates else f"is not in {self._where}"
                 yield f"{name} with sha256 {digest} {state}"

@@ -258,12 +258,12 @@ def test_every_changed_byte_is_found(dist: Path) -> None:
             place = draw.randrange(len(data))
             data[place] ^= 1 << draw.randrange(8)
             file.write_bytes(data)
-            found = problems(dist)
-            if file.name.endswith(".dsse.json") and not found:
+            reported = problems(dist)
+            if file.name.endswith(".dsse.json") and not reported:
                 before, after = json.loads(whole), json.loads(data)
                 assert before["payload"] == after["payload"] and before["payloadType"] == after["payloadType"]
             else:
-                assert found, (file, place)
+                assert reported, (file, place)
         file.write_bytes(whole)
     assert not problems(dist)
 

@@ -35,7 +35,7 @@ def batches(
     def operation(member: Action) -> str:
         return compiles[member].spec.op
 
-    found = []
+    batched = []
     waiting = [action for action in compiles if action in missing]
     for _, of_one in groupby(sorted(waiting, key=operation), key=operation):
         left = list(of_one)
@@ -43,5 +43,5 @@ def batches(
             members, left = tuple(left[:size]), left[size:]
             joined = join(members) if size > 1 else None
             if joined is not None:
-                found.append(Batch(members, join, joined.action.memory_mb))
-    return found
+                batched.append(Batch(members, join, joined.action.memory_mb))
+    return batched

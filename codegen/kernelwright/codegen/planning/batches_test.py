@@ -17,8 +17,8 @@ from kernelwright.codegen.selecting.sets import expand_set
 def kernels(arch: str) -> list[Kernel]:
     """Ten of GEMM and, where the architecture has them, six of convolution, mixed and sorted by name."""
     sets = {"gemm:essential": 10, **({"convolution:essential": 6} if arch == "gfx942" else {})}
-    found = [kernel for name, count in sets.items() for kernel in expand_set(name, load(arch)).kernels[:count]]
-    return sorted(found, key=lambda kernel: kernel.name)
+    chosen = [kernel for name, count in sets.items() for kernel in expand_set(name, load(arch)).kernels[:count]]
+    return sorted(chosen, key=lambda kernel: kernel.name)
 
 
 def made(

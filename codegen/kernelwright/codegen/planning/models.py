@@ -32,12 +32,12 @@ class NamedModel:
 
 def read_models(paths: Sequence[str]) -> tuple[NamedModel, ...]:
     """The models of files. SpecError for one that cannot be compiled (see ``read_model``), or a name used twice."""
-    found = tuple(NamedModel(PurePosixPath(path).stem, read_model(path)) for path in paths)
-    names = [one.name for one in found]
+    models = tuple(NamedModel(PurePosixPath(path).stem, read_model(path)) for path in paths)
+    names = [one.name for one in models]
     for name in names:
         if names.count(name) > 1:
             raise SpecError(f"two models are called {name!r}; give their files different names")
-    return found
+    return models
 
 
 def models_of(arch: Arch, models: Sequence[NamedModel]) -> tuple[NamedModel, ...]:

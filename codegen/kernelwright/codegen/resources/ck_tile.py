@@ -35,8 +35,8 @@ def read_report(data: bytes, expects: Expectation) -> dict[str, int]:
     text = data.decode()
     kernels = kernels_of(text, expects.helpers)
     if len(kernels) != expects.device_kernels:
-        found = f"found {len(kernels)}: {', '.join(kernels)}"
-        raise ReportError(f"expected {_count(expects.device_kernels)} in the assembly, {found}")
+        listing = f"found {len(kernels)}: {', '.join(kernels)}"
+        raise ReportError(f"expected {_count(expects.device_kernels)} in the assembly, {listing}")
     report = {name: max(_number(entry, name, key) for entry in kernels.values()) for name, key in _METADATA.items()}
     report["matrix_instructions"] = len(_MATRIX.findall(text))
     report["code_bytes"] = sum(_code_bytes(text, symbol.removesuffix(".kd")) for symbol in kernels)
@@ -51,12 +51,12 @@ def _count(kernels: int) -> str:
 
 def _code_bytes(text: str, function: str) -> int:
     """What the compiler notes behind the code of a function."""
-    found = re.search(
+    match = re.search(
         rf"^\s*\.size\s+{re.escape(function)},.*?^; codeLenInByte = (\d+)$", text, re.MULTILINE | re.DOTALL
     )
-    if found is None:
+    if match is None:
         raise ReportError(f"the assembly has no code length of {function}")
-    return int(found.group(1))
+    return int(match.group(1))
 
 
 def _number(metadata: str, name: str, key: str) -> int:

@@ -34,9 +34,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except ReportError as error:
         print(f"error: {error}", file=sys.stderr)
         return _EXIT_BAD_INPUT
-    found = compared(old, new)
-    print(json.dumps(found, indent=1) if given.json else text(found))
-    worse = found["removed"] or any(change["worse"] for one in found["changed"] for change in one["changes"])
+    comparison = compared(old, new)
+    print(json.dumps(comparison, indent=1) if given.json else text(comparison))
+    worse = comparison["removed"] or any(change["worse"] for one in comparison["changed"] for change in one["changes"])
     return _EXIT_FAILED if given.fail_on_worse and worse else 0
 
 
@@ -60,18 +60,18 @@ def compared(old: Kernels, new: Kernels) -> dict[str, Any]:
     }
 
 
-def text(found: Mapping[str, Any]) -> str:
+def text(comparison: Mapping[str, Any]) -> str:
     """Lines: what changed of each kernel, then what was added and removed, then how many are the same."""
     headings = {column.key: column.heading for column in COLUMNS}
     lines = []
-    for one in found["changed"]:
+    for one in comparison["changed"]:
         lines.append(f"{one['arch']} {one['name']}")
         for change in one["changes"]:
             mark = {True: "  worse", False: "  better", None: ""}[change["worse"]]
             lines.append(f"  {headings[change['key']]}: {cell(change['old'])} → {cell(change['new'])}{mark}")
     for word in ("added", "removed"):
-        lines += [f"{word}: {one['arch']} {one['name']}" for one in found[word]]
-    count = found["same"]
+        lines += [f"{word}: {one['arch']} {one['name']}" for one in comparison[word]]
+    count = comparison["same"]
     return "\n".join([*lines, f"{count} kernel{'s' * (count != 1)} with the same numbers"])
 
 

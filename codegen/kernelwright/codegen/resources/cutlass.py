@@ -105,12 +105,12 @@ def _sections(elf: bytes) -> dict[str, _Section]:
     entry_size, count, names_index = struct.unpack_from("<HHH", elf, 58)
     headers = [struct.unpack_from("<IIQQQQ", elf, offset + index * entry_size) for index in range(count)]
     names = elf[headers[names_index][4] :]
-    found = {}
+    sections = {}
     for name_at, kind, _, _, start, size in headers:
         name = names[name_at : names.index(b"\0", name_at)].decode()
         data = b"" if kind == 8 else elf[start : start + size]  # SHT_NOBITS: size without bytes
-        found[name] = _Section(name, size, data)
-    return found
+        sections[name] = _Section(name, size, data)
+    return sections
 
 
 def _attributes(info: bytes) -> Iterator[tuple[int, tuple[int, ...]]]:

@@ -135,12 +135,12 @@ def parse_limits(raw: object, arch: Arch) -> dict[str, float]:
 
 def strictest(stated: Iterable[Limits]) -> dict[str, float]:
     """The limits of a kernel that several targets describe."""
-    found: dict[str, float] = {}
+    merged: dict[str, float] = {}
     for limits in stated:
         for name, value in limits.items():
             pick: Callable[[float, float], float] = min if name.startswith("max_") else max
-            found[name] = pick(found[name], value) if name in found else value
-    return dict(sorted(found.items()))
+            merged[name] = pick(merged[name], value) if name in merged else value
+    return dict(sorted(merged.items()))
 
 
 def check_limits(kernels: Sequence[tuple[str, Limits, Mapping[str, Any] | None]]) -> None:

@@ -140,7 +140,7 @@ def _row(row: Mapping[str, Any], resources: Mapping[str, Any], unit: Mapping[str
     counts = resources.get("counts") or {}
     loop, clocks, outside = counts.get("loop"), counts.get("clocks") or {}, counts.get("outside") or {}
     fits = unit is not None and "block_size" in resources
-    found: Row = {
+    columns: Row = {
         "bound": counts.get("bound"),
         **{f"{name}_clocks": clocks.get(name) for name in ("matrix", "vector", "lds", "memory")},
         **{key: counts.get(key) for key in ("valu_per_matrix_cycle", "lds_per_matrix_cycle")},
@@ -158,7 +158,7 @@ def _row(row: Mapping[str, Any], resources: Mapping[str, Any], unit: Mapping[str
         "matrix_instructions": row["matrix_instructions"],
         **dict.fromkeys(("lines_per_compulsory", "measured_us", "bound_share_percent")),
     }
-    return {"name": row["name"], "identity": row["identity"], **found, "counts": counts or None, "measured": None}
+    return {"name": row["name"], "identity": row["identity"], **columns, "counts": counts or None, "measured": None}
 
 
 def _narrowest_load(memory: Mapping[str, int]) -> int | None:

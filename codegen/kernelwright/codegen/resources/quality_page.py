@@ -42,13 +42,13 @@ def _columns(rows: Sequence[Mapping[str, Any]]) -> list[Any]:
 
 def _measured(rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
     """Of each kernel that was measured: its name, a line, and tables with headings."""
-    found = []
+    entries = []
     for row in rows:
         measured = row["measured"]
         if measured is not None:
             tables = [(HEADINGS, counter_cells(measured)), (PROBLEM_HEADINGS, problem_cells(measured))]
-            found.append({"name": row["name"], "summary": summary(row), "tables": [one for one in tables if one[1]]})
-    return found
+            entries.append({"name": row["name"], "summary": summary(row), "tables": [one for one in tables if one[1]]})
+    return entries
 
 
 def _bars(rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:

@@ -42,22 +42,22 @@ def library(folder: Path, arch: str, **resources: dict[str, Any]) -> Path:
 def run(capsys: pytest.CaptureFixture[str]) -> Shown:
     def shown(main: Callable[[list[str]], int], *arguments: object) -> tuple[int, str, str]:
         code = main([str(argument) for argument in arguments])
-        found = capsys.readouterr()
-        return code, found.out, found.err
+        captured = capsys.readouterr()
+        return code, captured.out, captured.err
 
     return shown
 
 
 def test_a_row_has_what_bounds_the_kernel(tmp_path: Path, run: Shown) -> None:
     code, out, _ = run(quality.main, library(tmp_path, "gfx942", gemm_one=amd()), "--json")
-    found = json.loads(out)
-    (row,) = found["libraries"][0]["kernels"]
+    document = json.loads(out)
+    (row,) = document["libraries"][0]["kernels"]
     assert (code, row["bound"], row["limiter"], row["spills"]) == (0, "lds", "lds", 3)
     assert [row[f"{unit}_clocks"] for unit in ("matrix", "vector", "lds", "memory")] == [32, 16, 96, 77]
     assert (row["conflicts"], row["load_bytes"], row["outside"], row["lds"]) == (12, 16, 4, 3)
     assert row["counts"]["loop"]["lds"] == {"read 4": 2, "write 16": 1}
-    assert found["counters"]["conflicts"] == ["SQ_LDS_BANK_CONFLICT"]
-    assert found["counters"]["vector"] == ["SQ_INSTS_VALU"]
+    assert document["counters"]["conflicts"] == ["SQ_LDS_BANK_CONFLICT"]
+    assert document["counters"]["vector"] == ["SQ_INSTS_VALU"]
 
 
 def test_the_table_has_a_line_for_each_kernel_and_no_empty_column(tmp_path: Path, run: Shown) -> None:

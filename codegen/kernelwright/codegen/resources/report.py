@@ -67,16 +67,16 @@ def describe_path(path: Path) -> list[dict[str, Any]]:
 def manifests(path: Path) -> list[Path]:
     """The manifest that a path names, or every one below a folder. ReportError if there is none."""
     if path.is_dir():
-        found = sorted(path.rglob("manifest.json"))
+        paths = sorted(path.rglob("manifest.json"))
     else:
-        found = [path.with_name("manifest.json") if path.suffix == ".so" else path]
-        if not found[0].exists():
+        paths = [path.with_name("manifest.json") if path.suffix == ".so" else path]
+        if not paths[0].exists():
             raise ReportError(
-                f"{path}: {found[0]} is not there; name a folder with manifest.json, that file or its .so"
+                f"{path}: {paths[0]} is not there; name a folder with manifest.json, that file or its .so"
             )
-    if not found:
+    if not paths:
         raise ReportError(f"{path} holds no manifest.json; name the folder of a library")
-    return found
+    return paths
 
 
 def describe(
@@ -167,12 +167,12 @@ def _cell(value: object) -> str:
 def read_object(path: Path) -> Mapping[str, Any]:
     """A manifest's JSON object. ReportError for a file that cannot be read, or holds something else."""
     try:
-        found = read_json(path)
+        document = read_json(path)
     except (OSError, ValueError) as error:
         raise ReportError(f"{path} cannot be read: {error}; name a folder with manifest.json, or that file") from None
-    if not isinstance(found, dict):
+    if not isinstance(document, dict):
         raise ReportError(f"{path} is no manifest of a library")
-    return found
+    return document
 
 
 def _costs(path: Path) -> Mapping[str, Any] | None:

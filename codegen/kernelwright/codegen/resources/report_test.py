@@ -24,8 +24,8 @@ NVIDIA = {
 
 def library(folder: Path, arch: str, *resources: object, costs: object = None) -> Path:
     kernels = [
-        {"name": f"k{number}", "identity": f"{number:064}", "arch": arch, "spec": {}, "resources": found}
-        for number, found in enumerate(resources)
+        {"name": f"k{number}", "identity": f"{number:064}", "arch": arch, "spec": {}, "resources": usage}
+        for number, usage in enumerate(resources)
     ]
     (folder / arch).mkdir(parents=True)
     path = folder / arch / "manifest.json"
@@ -44,8 +44,8 @@ def test_numbers_of_every_backend_have_one_name(tmp_path: Path, capsys: pytest.C
     costs = {"kernels": {"k0": {"cpu_s": 14.25, "peak_mb": 541}}}
     library(tmp_path, "gfx90a", AMD, None, costs=costs)
     library(tmp_path, "sm_90a", NVIDIA)
-    found: Any = json.loads(printed(capsys, str(tmp_path), "--json"))
-    amd, nvidia = found["libraries"]
+    document: Any = json.loads(printed(capsys, str(tmp_path), "--json"))
+    amd, nvidia = document["libraries"]
     assert amd["kernels"][0] == {
         **{"name": "k0", "identity": "0" * 64, "registers": 264, "agpr": 8, "sgpr": 30, "lds_bytes": 16384},
         **{"spills": 5, "scratch_bytes": 40, "workgroups_per_cu": 1, "occupancy_percent": 12},

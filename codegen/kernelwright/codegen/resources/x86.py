@@ -42,13 +42,13 @@ def decode(code: bytes) -> Iterator[Instruction]:
     at = 0
     while at < len(code):
         try:
-            found = _one(code, at)
+            instruction = _one(code, at)
         except IndexError:
             raise DecodeError(f"the instruction at {at} of {len(code)} bytes is cut off") from None
-        at += found.length
+        at += instruction.length
         if at > len(code):
-            raise DecodeError(f"the instruction at {found.offset} of {len(code)} bytes is cut off")
-        yield found
+            raise DecodeError(f"the instruction at {instruction.offset} of {len(code)} bytes is cut off")
+        yield instruction
 
 
 def _one(code: bytes, start: int) -> Instruction:

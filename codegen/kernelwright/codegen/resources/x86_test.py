@@ -92,8 +92,8 @@ def elf(*functions: bytes) -> bytes:
 @pytest.mark.parametrize("seed", range(20))
 def test_instructions_end_where_the_next_one_begins(seed: int) -> None:
     order = random.Random(seed).choices(range(len(CODES)), k=200)
-    found = list(decode(b"".join(CODES[index] for index in order)))
-    assert [one.length for one in found] == [len(CODES[index]) for index in order]
+    instructions = list(decode(b"".join(CODES[index] for index in order)))
+    assert [one.length for one in instructions] == [len(CODES[index]) for index in order]
 
 
 def test_every_form_of_the_listing_is_one_instruction() -> None:
@@ -122,8 +122,8 @@ def test_what_is_cut_off_is_refused(index: int) -> None:
     ],
 )
 def test_registers_of_vector_instructions(text: str, registers: tuple[int, ...]) -> None:
-    (found,) = decode(CODES[TEXTS.index(text)])
-    assert found.registers == registers
+    (instruction,) = decode(CODES[TEXTS.index(text)])
+    assert instruction.registers == registers
 
 
 def test_multiply_adds_registers_and_bytes_are_counted() -> None:

@@ -66,16 +66,16 @@ def iterate_config(config: object, arch: Arch, refused: Refused | None = None) -
 
 def archs_with(expand: Callable[[Arch], object]) -> tuple[str, ...]:
     """The shipped architectures that ``expand`` finds kernels for, sorted; EmptyExpansionError if there is none."""
-    found, refused = [], []
+    supported, refused = [], []
     for name in archs.names():
         try:
             expand(archs.load(name))
-            found.append(name)
+            supported.append(name)
         except EmptyExpansionError as error:
             refused.append(str(error))
-    if not found:
+    if not supported:
         raise EmptyExpansionError("\n".join(refused))
-    return tuple(found)
+    return tuple(supported)
 
 
 def expand_fields(config: Mapping[str, Any], arch: Arch) -> Iterator[tuple[Kernel, tuple[Violation, ...]]]:
@@ -150,13 +150,13 @@ def _section(
     section = config.get(name, {})
     if not isinstance(section, Mapping):
         raise SpecError(f"section {name!r} must be an object, not {section!r}")
-    found: dict[str, Any] = {}
+    by_field: dict[str, Any] = {}
     for key, value in section.items():
         plain = renamed.get(key, key)
         if plain not in fields:
             raise SpecError(f"{name} has an unknown field {key!r}{closest(key, fields)}; allowed: {', '.join(fields)}")
-        found[plain] = value
-    return found
+        by_field[plain] = value
+    return by_field
 
 
 def _values(where: str, value: object) -> Iterator[Any]:

@@ -36,11 +36,11 @@ def nearest_legal(kernel: Kernel, arch: Arch) -> Kernel | None:
     if not validate(kernel, arch):
         return kernel
     pool = _values(kernel.spec, legal)
-    found = _search(kernel, arch, pool)
-    if found is None and legal:
+    nearest = _search(kernel, arch, pool)
+    if nearest is None and legal:
         start = min(legal, key=lambda spec: distance(kernel.spec, spec))
-        found = _moved(start, kernel, arch)
-    return found
+        nearest = _moved(start, kernel, arch)
+    return nearest
 
 
 def changes(kernel: Kernel, nearest: Kernel) -> dict[str, str]:
@@ -88,13 +88,13 @@ def _legal(op: str, arch: Arch) -> tuple[Spec, ...]:
 
 def _of_sets(op: str, arch: Arch) -> tuple[Spec, ...]:
     sets = operation(op).sets
-    found: dict[str, Spec] = {}
+    by_identity: dict[str, Spec] = {}
     for name in sets.examples:
         try:
-            found.update((kernel.identity, kernel.spec) for kernel in sets.expand(name, arch).kernels)
+            by_identity.update((kernel.identity, kernel.spec) for kernel in sets.expand(name, arch).kernels)
         except SpecError:
             continue  # this set has no kernel for the architecture
-    return tuple(found.values())
+    return tuple(by_identity.values())
 
 
 def _values(asked: Spec, legal: tuple[Spec, ...]) -> Mapping[str, list[Any]]:
@@ -102,12 +102,12 @@ def _values(asked: Spec, legal: tuple[Spec, ...]) -> Mapping[str, list[Any]]:
     pool: dict[str, list[Any]] = {}
     listed = [_fields(spec) for spec in legal]
     for name, value in _fields(asked).items():
-        found = {shown(other[name]): other[name] for other in listed}
+        by_text = {shown(other[name]): other[name] for other in listed}
         if isinstance(value, bool):
-            found["flipped"] = not value
+            by_text["flipped"] = not value
         for changed in _rounded(value):
-            found[shown(changed)] = changed
-        others = [other for other in found.values() if other != value]
+            by_text[shown(changed)] = changed
+        others = [other for other in by_text.values() if other != value]
         pool[name] = sorted(others, key=lambda other: (_apart(name in asked.computed, value, other), shown(other)))[
             :MAX_VALUES
         ]

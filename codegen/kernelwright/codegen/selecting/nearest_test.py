@@ -43,8 +43,8 @@ def test_the_nearest_kernel_is_legal(name: str, monkeypatch: pytest.MonkeyPatch)
     @given(specs() | likely_specs(arch))
     def check(spec: GemmSpec) -> None:
         checked.clear()
-        found = nearest_legal(Kernel(arch=name, spec=spec), arch)
-        assert found is not None and validate(found, arch) == ()
+        proposed = nearest_legal(Kernel(arch=name, spec=spec), arch)
+        assert proposed is not None and validate(proposed, arch) == ()
         assert len(checked) < 2 * nearest.MAX_CHECKS
 
     check()
@@ -61,12 +61,12 @@ def test_the_nearest_kernel_is_legal(name: str, monkeypatch: pytest.MonkeyPatch)
 def test_the_change_is_small(fields: dict[str, Any], expected: dict[str, str] | None) -> None:
     arch = archs.load("gfx942")
     asked = Kernel(arch="gfx942", spec=parse_spec({**GOOD, **fields}, arch))
-    found = nearest_legal(asked, arch)
-    assert found is not None
+    proposed = nearest_legal(asked, arch)
+    assert proposed is not None
     if expected is not None:
-        assert changes(asked, found) == expected
-    assert distance(asked.spec, found.spec) < 12
-    assert set(changes(asked, found)) <= {"tile", "wave", "warp_tile"}
+        assert changes(asked, proposed) == expected
+    assert distance(asked.spec, proposed.spec) < 12
+    assert set(changes(asked, proposed)) <= {"tile", "wave", "warp_tile"}
 
 
 def test_a_legal_kernel_is_its_own_nearest() -> None:

@@ -118,8 +118,8 @@ def select_listed(raws: Iterable[object], known: Mapping[str, Arch], expression:
     if not by_arch:
         raise SpecError("the list of kernels is empty")
     merged = {identity: strictest(stated) for identity, stated in limits.items()}
-    found = [_selection(known[name], kernels, limits=merged) for name, kernels in sorted(by_arch.items())]
-    return filtered(found, expression)
+    selections = [_selection(known[name], kernels, limits=merged) for name, kernels in sorted(by_arch.items())]
+    return filtered(selections, expression)
 
 
 def find_arch(name: object, known: Mapping[str, Arch]) -> Arch:

@@ -55,14 +55,14 @@ def _find(name: object, op: str | None = None) -> tuple[KernelSets, str]:
         )
     owners = [stated] if colon else [op] if op else list(operation_names())
     short = rest if colon else name
-    found = {one: _spellings(one)[short] for one in owners if short in _spellings(one)}
-    if not found:
+    by_owner = {one: _spellings(one)[short] for one in owners if short in _spellings(one)}
+    if not by_owner:
         hint = closest(name, set_names())
         raise SpecError(f"unknown kernel set {name!r}{hint}; allowed: {_described()}")
-    if len(found) > 1:
-        choices = ", ".join(f"{one}:{own}" for one, own in found.items())
+    if len(by_owner) > 1:
+        choices = ", ".join(f"{one}:{own}" for one, own in by_owner.items())
         raise SpecError(f"kernel set {name!r} does not say of which operation; allowed: {choices}")
-    ((owner, own),) = found.items()
+    ((owner, own),) = by_owner.items()
     return operation(owner).sets, own
 
 

@@ -29,13 +29,13 @@ def parse_kernel(raw: object, arch: Arch) -> Kernel:
 
 
 def _nearest(kernel: Kernel, arch: Arch) -> Nearest:
-    found = nearest_legal(kernel, arch)
-    return (found.spec.model_dump(mode="json"), changes(kernel, found)) if found else None
+    nearest = nearest_legal(kernel, arch)
+    return (nearest.spec.model_dump(mode="json"), changes(kernel, nearest)) if nearest else None
 
 
 def parse_kernels(raws: Iterable[object], arch: Arch) -> list[Kernel]:
     """:func:`parse_kernel` for a list; errors say which entry is wrong. The same kernel twice is an error."""
-    found: dict[Kernel, int] = {}
+    indices: dict[Kernel, int] = {}
     for index, raw in enumerate(raws):
         try:
             kernel = parse_kernel(raw, arch)
@@ -43,12 +43,12 @@ def parse_kernels(raws: Iterable[object], arch: Arch) -> list[Kernel]:
             raise
         except SpecError as error:
             raise SpecError(f"spec {index}: {error}") from None
-        if kernel in found:
-            raise SpecError(f"spec {index} is the same kernel as spec {found[kernel]}: {kernel.name} for {arch.name}")
-        found[kernel] = index
-    if not found:
+        if kernel in indices:
+            raise SpecError(f"spec {index} is the same kernel as spec {indices[kernel]}: {kernel.name} for {arch.name}")
+        indices[kernel] = index
+    if not indices:
         raise SpecError("the list of specs is empty")
-    return list(found)
+    return list(indices)
 
 
 def parse_spec(raw: object, arch: Arch) -> Spec:

@@ -64,8 +64,8 @@ def _request(control: int) -> tuple[list[str], dict[str, str] | None, str | None
         if not more:
             sys.exit(1)  # whoever asks was killed
         data += more
-    found: tuple[list[str], dict[str, str] | None, str | None] = marshal.loads(data[8:])
-    return found
+    request: tuple[list[str], dict[str, str] | None, str | None] = marshal.loads(data[8:])
+    return request
 
 
 def _say(control: int, message: str) -> None:
@@ -168,12 +168,12 @@ def _descendants(ancestor: int) -> list[int]:
             except OSError:
                 continue  # it ended meanwhile
             children.setdefault(parent, []).append(int(name))
-    found, waiting = [], [ancestor]
+    descendants, waiting = [], [ancestor]
     while waiting:
         below = children.get(waiting.pop(), [])
-        found += below
+        descendants += below
         waiting += below
-    return found
+    return descendants
 
 
 if __name__ == "__main__":

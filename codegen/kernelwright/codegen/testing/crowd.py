@@ -76,7 +76,7 @@ def _kill_session(leader: int) -> None:
 
 def _runs_in(session: int, pid: int) -> bool:
     try:
-        state, _, _, found = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[:4]
+        state, _, _, session_id = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[:4]
     except OSError:  # it has ended
         return False
-    return int(found) == session and state not in "ZX"
+    return int(session_id) == session and state not in "ZX"

@@ -90,7 +90,7 @@ def test_files_of_nvcc_are_named_after_the_source_and_not_after_its_process() ->
 
 @pytest.mark.skipif(not (shutil.which("nvcc") and shutil.which("g++")), reason="no nvcc or no g++")
 def test_nvcc_gives_the_same_bytes_twice(tmp_path: Path) -> None:
-    found = set()
+    objects = set()
     for name in ("one", "two"):
         folder = tmp_path / name / "sm_90a"
         folder.mkdir(parents=True)
@@ -98,8 +98,8 @@ def test_nvcc_gives_the_same_bytes_twice(tmp_path: Path) -> None:
         toolchain = CudaToolchain.system_nvcc(shutil.which("nvcc") or "", "f")
         command = [word for word in toolchain.compile("sm_90a/k.hpp", "sm_90a/k.o", "sm_90a", ()).argv]
         subprocess.run(command, cwd=folder.parent, check=True, timeout=300)
-        found.add((folder / "k.o").read_bytes())
-    assert len(found) == 1
+        objects.add((folder / "k.o").read_bytes())
+    assert len(objects) == 1
 
 
 def test_system_nvcc_is_called_where_it_is() -> None:

@@ -68,8 +68,8 @@ def files_digest() -> str:
     digest = hashlib.sha256()
     for pattern in FILES:
         folder, _, name = pattern.rpartition("/")
-        found = resources.files(folder.replace("/", "."))
-        matching = [one for one in found.iterdir() if Path(one.name).match(name) and not one.name.endswith("_test.py")]
+        root = resources.files(folder.replace("/", "."))
+        matching = [one for one in root.iterdir() if Path(one.name).match(name) and not one.name.endswith("_test.py")]
         for one in sorted(matching, key=lambda file: file.name):
             digest.update(f"{folder}/{one.name}\0{hashlib.sha256(one.read_bytes()).hexdigest()}\n".encode())
     return digest.hexdigest()

@@ -71,29 +71,29 @@ def system_options(kind: str, choice: str, path: str) -> dict[str, str]:
         return {}
     asked = f"{kind} toolchain {choice!r}"
     hint = f"give its path: {choice}:{tool.example}"
-    found = path or _named(tool, asked, hint) or _searched(tool, asked, hint)
-    if not os.path.isabs(found):
-        raise SpecError(f"{asked}: {tool.what} {found!r} is not an absolute path; {hint}")
-    prints = [_fingerprint_of(program.format(found), asked, hint) for program in tool.programs]
-    return {tool.argument: found, "fingerprint": prints[0]}
+    tool_path = path or _named(tool, asked, hint) or _searched(tool, asked, hint)
+    if not os.path.isabs(tool_path):
+        raise SpecError(f"{asked}: {tool.what} {tool_path!r} is not an absolute path; {hint}")
+    prints = [_fingerprint_of(program.format(tool_path), asked, hint) for program in tool.programs]
+    return {tool.argument: tool_path, "fingerprint": prints[0]}
 
 
 def _named(tool: SystemTool, asked: str, hint: str) -> str:
     for variable in tool.variables:
         value = os.environ.get(variable)
         if value:
-            found = value if tool.place and not tool.names else shutil.which(value)
-            if found is None:
+            tool_path = value if tool.place and not tool.names else shutil.which(value)
+            if tool_path is None:
                 raise SpecError(f"{asked}: {variable} is {value!r}; allowed: one program on PATH, or its path; {hint}")
-            return os.path.abspath(found)
+            return os.path.abspath(tool_path)
     return ""
 
 
 def _searched(tool: SystemTool, asked: str, hint: str) -> str:
     for name in tool.names:
-        found = shutil.which(name)
-        if found:
-            return os.path.abspath(found)
+        program = shutil.which(name)
+        if program:
+            return os.path.abspath(program)
     if tool.place and Path(tool.place).exists():
         return tool.place
     looked = " or ".join((*tool.variables, *tool.names)) + (f", nor {tool.place}" if tool.place else "")

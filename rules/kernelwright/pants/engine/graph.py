@@ -66,8 +66,8 @@ async def sources(targets: Iterable[Target], kinds: tuple[Type[SourcesField], ..
     request = SourceFilesRequest(
         [target.get(SourcesField) for target in targets], for_sources_types=kinds, enable_codegen=codegen
     )
-    found = await calls.source_files(request)
-    return found.snapshot.digest
+    files = await calls.source_files(request)
+    return files.snapshot.digest
 
 
 async def strip_source_roots(digest: Digest) -> Digest:

@@ -145,11 +145,11 @@ async def foreground_python(tool: PythonTool, arguments: Sequence[str], inputs: 
         cache_scope=ProcessCacheScope.PER_SESSION,
         level=LogLevel.DEBUG,
     )
-    found = await _with_python(finding, environment)
+    completed = await _with_python(finding, environment)
     path = ":".join(f"{{chroot}}/{root}" for root in (tool.source_roots or (".",)))
     env = {"PYTHONPATH": path, "PYTHONDONTWRITEBYTECODE": "1", "PYTHONNOUSERSITE": "1"}
     env.update(_arch_path(tool, "{chroot}/"))
-    argv = (found.stdout.decode().strip(), "-m", tool.module, *arguments)
+    argv = (completed.stdout.decode().strip(), "-m", tool.module, *arguments)
     return ForegroundCommand(argv, FrozenDict(env), await digests.merge([tool.sources, inputs]))
 
 

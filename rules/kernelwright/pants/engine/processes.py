@@ -51,5 +51,5 @@ async def run_in_foreground(argv: Iterable[str], env: Mapping[str, str], inputs:
 
 async def missing_outputs(result: FallibleProcessResult, outputs: Iterable[str]) -> tuple[str, ...]:
     """The files among ``outputs`` that the result lacks."""
-    found = await calls.snapshot(result.output_digest)
-    return tuple(sorted(set(outputs) - set(found.files)))
+    captured = await calls.snapshot(result.output_digest)
+    return tuple(sorted(set(outputs) - set(captured.files)))

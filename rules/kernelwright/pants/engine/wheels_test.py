@@ -45,8 +45,8 @@ def test_no_python_that_the_wheels_accept(tmp_path: Path) -> None:
 
 def test_the_search_takes_the_tool_and_the_path_of_a_pex_command() -> None:
     pex = ("/python", "./pex", "--tmpdir", ".tmp", "--python-path", "/a b:/c", "--requirement", "some.txt")
-    found = interpreters.finding(pex, ("CPython>=3.11",))
-    assert found == (
+    command = interpreters.finding(pex, ("CPython>=3.11",))
+    assert command == (
         "PEX_SCRIPT=pex3 /python ./pex interpreter inspect --python-path '/a b:/c' "
         "'--interpreter-constraint=CPython>=3.11'"
     )

@@ -86,8 +86,8 @@ async def bench(
             *("--problems", options.problems, "--output", options.output or default_output(library), *options.args),
         )
         inputs = await digests.add_prefix(merged, _LIBRARY)
-        found = await bench_engine.command_of(TileEngineRequest(arguments, inputs), **implicitly())
-        command = found.command
+        engine_command = await bench_engine.command_of(TileEngineRequest(arguments, inputs), **implicitly())
+        command = engine_command.command
         codes.append(await processes.run_in_foreground(command.argv, {**env, **command.env}, command.inputs))
     return Bench(exit_code=max(codes))
 

@@ -40,13 +40,13 @@ async def prepare_tile_engine(engine: TileEngineSubsystem, generator: CodegenToo
         if not engine.resolve:
             raise BadInput("[kernelwright-tile-engine].targets needs [kernelwright-tile-engine].resolve")
         resolve, lockfile = engine.resolve, None
-        found: dict[str, Target] = {}
+        by_address: dict[str, Target] = {}
         for text in engine.targets:
             address = await graph.option_address(text, "[kernelwright-tile-engine].targets")
             own = await graph.target_at(address, "[kernelwright-tile-engine].targets")
             for target in (own, *await graph.transitive_dependencies(address)):
-                found[str(target.address)] = target
-        files = await graph.sources(found.values(), (PythonSourceField, ResourceSourceField), codegen=True)
+                by_address[str(target.address)] = target
+        files = await graph.sources(by_address.values(), (PythonSourceField, ResourceSourceField), codegen=True)
         sources = await graph.strip_source_roots(files)
     return TileEngineTool(
         python_tools.PythonTool(

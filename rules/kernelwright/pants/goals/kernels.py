@@ -63,13 +63,13 @@ async def list_kernels(
     targets: Targets, options: KernelsSubsystem, console: Console, workspace: Workspace, build_root: BuildRoot
 ) -> Kernels:
     exported_path = options.export_json and checked_dist_path(options.export_json, "--kernels-export-json")
-    found = sorted(
+    target_kernels = sorted(
         (kernel for kernel in map(kernel_of_target, targets) if kernel is not None), key=lambda kernel: kernel["origin"]
     )
-    if not found:
+    if not target_kernels:
         console.print_stderr("No kernel targets were named; try `./pants kernels ::`.")
         return Kernels(exit_code=BAD_INPUT)
-    unique = {json.dumps({**kernel, "origin": None}, sort_keys=True): kernel for kernel in reversed(found)}
+    unique = {json.dumps({**kernel, "origin": None}, sort_keys=True): kernel for kernel in reversed(target_kernels)}
     body: dict[str, object] = {"stage": "expand", "kernels": sorted(unique.values(), key=lambda k: k["origin"])}
     if options.filter:
         body["filter"] = options.filter

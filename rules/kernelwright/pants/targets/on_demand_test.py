@@ -30,8 +30,8 @@ def runner() -> RuleRunner:
 def needed(runner: RuleRunner, *arguments: str) -> list[str]:
     runner.set_options([f"--run-args={arguments!r}"], env_inherit={"PATH", "PYENV_ROOT", "HOME"})
     target = runner.get_target(Address("k", target_name="x"))
-    found = runner.request(Targets, [DependenciesRequest(target[Dependencies])])
-    return sorted(target.address.target_name for target in found)
+    targets = runner.request(Targets, [DependenciesRequest(target[Dependencies])])
+    return sorted(target.address.target_name for target in targets)
 
 
 def test_a_run_with_the_argument_has_the_dependencies(runner: RuleRunner) -> None:

@@ -37,10 +37,10 @@ def modules() -> Iterator[str]:
     """Import every module of the plugin, except tests and the other generation of Pants."""
     top = importlib.import_module("kernelwright.pants")
     chosen = importlib.import_module("kernelwright.pants.compat").calls.__name__.rpartition(".")[0]
-    for found in pkgutil.walk_packages(top.__path__, "kernelwright.pants."):
-        other = ".compat.pants_" in found.name and not found.name.startswith(chosen)
-        if not (other or ".testing" in found.name or found.name.endswith("_test")):
-            yield importlib.import_module(found.name).__name__
+    for module in pkgutil.walk_packages(top.__path__, "kernelwright.pants."):
+        other = ".compat.pants_" in module.name and not module.name.startswith(chosen)
+        if not (other or ".testing" in module.name or module.name.endswith("_test")):
+            yield importlib.import_module(module.name).__name__
 
 
 def own(rule: Any) -> bool:
@@ -50,8 +50,8 @@ def own(rule: Any) -> bool:
 
 def calls(rule: Any) -> dict[str, Any]:
     """What Pants found in the source of a rule."""
-    found = rule.awaitables if hasattr(rule, "awaitables") else rule.input_gets
-    return {"awaits": "await " in inspect.getsource(rule.func), "calls": [str(call) for call in found]}
+    awaitables = rule.awaitables if hasattr(rule, "awaitables") else rule.input_gets
+    return {"awaits": "await " in inspect.getsource(rule.func), "calls": [str(call) for call in awaitables]}
 
 
 if __name__ == "__main__":

@@ -55,8 +55,8 @@ def test_limits_travel_beside_the_spec() -> None:
     }
     canonical = json.dumps({"arch": "sm_90a", "limits": {"max_registers": 168}, "spec": {}})
     generated = generated_kernel(WholeKernel("0" * 64, canonical, "set"))
-    found = kernel_of_target(generated)
-    assert found is not None and found["limits"] == {"max_registers": 168}
+    kernel = kernel_of_target(generated)
+    assert kernel is not None and kernel["limits"] == {"max_registers": 168}
 
 
 @pytest.mark.parametrize("limits", [["max_vgpr_spills"], {"max_vgpr_spills": "0"}, {"max_vgpr_spills": True}, 3])

@@ -29,10 +29,10 @@ async def toolchain_as_files(request: ToolchainAsFiles) -> GeneratedSources:
     folder = f"{target.address.spec_path}/{target.address.target_name}".lstrip("/")
     own = trees.source_trees(target[ToolchainBackendsField].value or ())
     names = dict.fromkeys((*(target[ToolchainTreesField].value or ()), *own))
-    found = await concurrently(trees.prepare_tree(TreeRequest(name), **implicitly()) for name in names)
-    roots = json.dumps({tree.name: f"{folder}/{tree.name}" for tree in found})
+    prepared = await concurrently(trees.prepare_tree(TreeRequest(name), **implicitly()) for name in names)
+    roots = json.dumps({tree.name: f"{folder}/{tree.name}" for tree in prepared})
     parts = [await digests.create([(f"{folder}/trees.json", roots.encode())])]
-    for tree in found:
+    for tree in prepared:
         parts.append(await digests.add_prefix(tree.digest, f"{folder}/{tree.name}"))
     return GeneratedSources(await digests.snapshot(await digests.merge(parts)))
 

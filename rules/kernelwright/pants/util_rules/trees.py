@@ -208,17 +208,17 @@ class Materials:
 
 @rule(desc="Name toolchains and headers", level=LogLevel.DEBUG)
 async def name_materials(request: MaterialsRequest) -> Materials:
-    found: list[object] = []
+    materials: list[object] = []
     sources = {MADE_TREES[name][0] if name in MADE_TREES else name for name in request.trees}
     for name in sorted(sources):
         if name in SOURCE_TREES:
             tree = await prepare_tree(TreeRequest(name), **implicitly())
-            found.append({"files": await digests.fingerprints(tree.digest)})
+            materials.append({"files": await digests.fingerprints(tree.digest)})
         else:
             asked = PinsRequest({**WHEEL_TREES, **LICENSE_TREES}[name].pins)
             pinned = await pins.read_pins(asked, **implicitly())
-            found.append({"requirements": pinned.text})
-    return Materials(json.dumps(found, sort_keys=True))
+            materials.append({"requirements": pinned.text})
+    return Materials(json.dumps(materials, sort_keys=True))
 
 
 def rules() -> list[object]:

@@ -158,8 +158,8 @@ def _license_name(tree: str) -> str:
 
 async def _kernel_request(target: Target, library: BuiltLibrary) -> WheelRequest:
     names = trees.license_trees(library.trees)
-    found = await concurrently(trees.prepare_tree(TreeRequest(name), **implicitly()) for name in names)
-    texts = [await _flattened(tree) for tree in found]
+    prepared = await concurrently(trees.prepare_tree(TreeRequest(name), **implicitly()) for name in names)
+    texts = [await _flattened(tree) for tree in prepared]
     package = target[KernelWheelsPackageField].value or ""
     note = f'"""Kernels for {library.arch}: data of kernelwright.dispatch, see manifest.json."""\n'
     contents = await digests.merge(
@@ -177,10 +177,10 @@ async def _kernel_request(target: Target, library: BuiltLibrary) -> WheelRequest
 
 
 def _only(libraries: Iterable[Target], origin: str) -> Target:
-    found = list(libraries)
-    if len(found) != 1:
-        raise WheelError(f"{origin}: dependencies name {len(found)} kernel libraries; name exactly one")
-    return found[0]
+    candidates = list(libraries)
+    if len(candidates) != 1:
+        raise WheelError(f"{origin}: dependencies name {len(candidates)} kernel libraries; name exactly one")
+    return candidates[0]
 
 
 @rule(desc="Build wheels", level=LogLevel.DEBUG)

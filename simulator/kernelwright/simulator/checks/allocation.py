@@ -17,10 +17,10 @@ from kernelwright.simulator.machine.registers import VGPRS
 
 def beyond_allocation(instruction: Instruction, target: Target, allocated: Allocation) -> str | None:
     """Why the instruction cannot run with these registers, or None if it names only allocated ones."""
-    found = effects(instruction, target)
-    outside = [vector_name(row) for row in _vectors(found.vector_reads + found.vector_writes, allocated)]
+    usage = effects(instruction, target)
+    outside = [vector_name(row) for row in _vectors(usage.vector_reads + usage.vector_writes, allocated)]
     if target.cdna:
-        scalars = sorted(set(found.scalar_reads + found.scalar_writes))
+        scalars = sorted(set(usage.scalar_reads + usage.scalar_writes))
         outside += [f"s{number}" for number in scalars if allocated.sgprs <= number < CDNA_SGPRS]
     if not outside:
         return None

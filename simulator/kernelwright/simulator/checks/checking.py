@@ -15,12 +15,12 @@ from kernelwright.simulator.machine.wave import Wave
 
 def check(instruction: Instruction, step: Step, target: Target, checks: Checks) -> Step:
     """The step with the checks around it; Trap for what they find."""
-    found = effects(instruction, target)
-    around: list[Around] = [track_accesses(instruction, target, found, checks)]
+    usage = effects(instruction, target)
+    around: list[Around] = [track_accesses(instruction, target, usage, checks)]
     if checks.waits:
-        around.append((require_arrived(found, instruction, target), None))
+        around.append((require_arrived(usage, instruction, target), None))
     if checks.uninitialised:
-        around.append(require_defined(instruction, found))
+        around.append(require_defined(instruction, usage))
     before = [first for first, _ in reversed(around) if first is not None]
     after = [last for _, last in around if last is not None]
     if not before and not after:

@@ -65,9 +65,9 @@ def fault(arch: str, lines: list[Line], simulator: Simulator, **how: Any) -> Fau
 def test_storing_what_was_never_set_faults(arch: str) -> None:
     lines = [*pointer(arch), wait(arch, "scalar"), ("VOP2", "v_or_b32", {"vdst": "v5", "src0": 1, "vsrc1": "v4"})]
     lines += store(arch, "v5")
-    found = fault(arch, lines, UNSET, block=8)
-    assert "uses v5, which depends on nothing that was ever set, in lane 0" in found.reason
-    assert "store" in found.instruction and found.pc == 0x14
+    raised = fault(arch, lines, UNSET, block=8)
+    assert "uses v5, which depends on nothing that was ever set, in lane 0" in raised.reason
+    assert "store" in raised.instruction and raised.pc == 0x14
     run_lines(arch, lines, block=8)  # without the check it is allowed
     run_lines(arch, [move("v4", 1), *lines], simulator=UNSET, block=8)
 
@@ -127,8 +127,8 @@ def test_a_pair_of_results_needs_what_its_halves_read() -> None:
 def test_reading_lds_that_nobody_wrote_faults(arch: str) -> None:
     lines = [move("v1", 16), move("v2", 32), lds(arch, "store", addr="v1", data0="v2")]
     run_lines(arch, [*lines, lds(arch, "load", addr="v1", vdst="v3")], simulator=UNSET, lds=64)
-    found = fault(arch, [*lines, lds(arch, "load", addr="v2", vdst="v3")], UNSET, lds=64)
-    assert "reads LDS that nobody has written" in found.reason and found.address == 32
+    raised = fault(arch, [*lines, lds(arch, "load", addr="v2", vdst="v3")], UNSET, lds=64)
+    assert "reads LDS that nobody has written" in raised.reason and raised.address == 32
 
 
 @pytest.mark.parametrize("arch", BOTH)
@@ -137,8 +137,8 @@ def test_a_register_may_not_be_used_before_the_wait_for_it(arch: str) -> None:
     load, use = lds(arch, "load", addr="v1", vdst="v3"), ("VOP2", "v_or_b32", {"vdst": "v5", "src0": 1, "vsrc1": "v3"})
     run_lines(arch, [*head, load, wait(arch, "lds"), use], simulator=WAITS, lds=64)
     counter = "dscnt" if arch == "gfx1201" else "lgkmcnt"
-    found = fault(arch, [*head, load, use], WAITS, lds=64)
-    assert f"reads v3 before a wait for {load[1]} at pc" in found.reason and f"which {counter} counts" in found.reason
+    raised = fault(arch, [*head, load, use], WAITS, lds=64)
+    assert f"reads v3 before a wait for {load[1]} at pc" in raised.reason and f"which {counter} counts" in raised.reason
     assert "overwrites v3" in fault(arch, [*head, load, move("v3", 0)], WAITS, lds=64).reason
     run_lines(arch, [*head, load, load, wait(arch, "lds"), use], simulator=WAITS, lds=64)  # they arrive in order
 
@@ -178,9 +178,9 @@ def test_waves_that_touch_a_byte_without_a_barrier_race(arch: str, first: str, s
     how: dict[str, Any] = {"block": 2 * TARGET_LANES[arch], "lds": 1024}
     run_lines(arch, pair(arch, barrier(arch), first, second), simulator=RACES, **how)
     lines = pair(arch, [], first, second)
-    found = fault(arch, lines, RACES, **how)
-    assert "wave 0's" in found.reason and "with no barrier between: a race" in found.reason
-    assert found.wave == 1 and found.address is not None and 0 <= found.address < 512
+    raised = fault(arch, lines, RACES, **how)
+    assert "wave 0's" in raised.reason and "with no barrier between: a race" in raised.reason
+    assert raised.wave == 1 and raised.address is not None and 0 <= raised.address < 512
 
 
 def test_waves_may_write_the_same_if_a_launch_says_so() -> None:
@@ -196,8 +196,8 @@ def test_between_arriving_and_waiting_a_wave_still_races() -> None:
     arrive, stay = barrier("gfx1201")
     early: Line = lds("gfx1201", "store", addr="v1", data0="v0")
     lines = pair("gfx1201", [arrive, early, stay])
-    found = fault("gfx1201", lines, RACES, block=64, lds=1024)
-    assert "a race" in found.reason
+    raised = fault("gfx1201", lines, RACES, block=64, lds=1024)
+    assert "a race" in raised.reason
     run_lines("gfx1201", pair("gfx1201", [early, arrive, move("v7", 1), stay]), simulator=RACES, block=64, lds=1024)
 
 
@@ -205,8 +205,8 @@ def test_between_arriving_and_waiting_a_wave_still_races() -> None:
 def test_a_barrier_does_not_wait_for_stores(arch: str) -> None:
     how: dict[str, Any] = {"block": 2 * TARGET_LANES[arch], "lds": 1024}
     run_lines(arch, pair(arch, [wait(arch, "lds"), *barrier(arch)]), simulator=WAITS, **how)
-    found = fault(arch, pair(arch, barrier(arch)), WAITS, **how)
-    assert "may not have finished: nobody waited for it" in found.reason
+    raised = fault(arch, pair(arch, barrier(arch)), WAITS, **how)
+    assert "may not have finished: nobody waited for it" in raised.reason
 
 
 @pytest.mark.parametrize("seed", [None, 1, 2, 3])

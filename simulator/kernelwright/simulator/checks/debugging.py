@@ -84,16 +84,16 @@ class Stop:
 
     def lds(self, address: int, nbytes: int) -> bytes:
         """Bytes of the workgroup's LDS."""
-        found: bytes = self.state.lds.bytes[address : address + nbytes].tobytes()
-        return found
+        content: bytes = self.state.lds.bytes[address : address + nbytes].tobytes()
+        return content
 
     def memory(self, address: int, nbytes: int) -> bytes:
         """``nbytes`` bytes of registered memory. SimulatorError if no buffer holds all of them."""
         region = self.state.memory.find(address, nbytes)
         if region is None:
             raise SimulatorError(f"no registered memory holds {nbytes} bytes at {address:#x}")
-        found: bytes = region.data[address - region.address :][:nbytes].tobytes()
-        return found
+        content: bytes = region.data[address - region.address :][:nbytes].tobytes()
+        return content
 
     def dump(self) -> str:
         """All registers that were written, one or more per line; the first 8 lanes of vector registers."""
@@ -113,8 +113,8 @@ class Stop:
     def _row(self, row: int, kind: str) -> NDArray[Any]:
         if kind not in _KINDS:
             raise SimulatorError(f"a register seen as {kind!r}; allowed: {', '.join(_KINDS)}")
-        found: NDArray[Any] = self.state.v[row].copy().view(_KINDS[kind])
-        return found if found.itemsize == 4 else found.reshape(-1, 2)
+        lanes: NDArray[Any] = self.state.v[row].copy().view(_KINDS[kind])
+        return lanes if lanes.itemsize == 4 else lanes.reshape(-1, 2)
 
 
 @dataclass(frozen=True)
@@ -143,8 +143,8 @@ def print_to(file: TextIO) -> Callable[[Event], None]:
 
 def watch(instruction: Instruction, step: Step, target: Target, debug: Debug) -> Step:
     """``step`` with the callbacks of ``debug`` around it."""
-    found = effects(instruction, target)
-    rows, numbers, text = list(found.vector_writes), found.scalar_writes, str(instruction)
+    usage = effects(instruction, target)
+    rows, numbers, text = list(usage.vector_writes), usage.scalar_writes, str(instruction)
     stop_here = debug.breakpoints.get(instruction.pc)
 
     def look(wave: Wave) -> None:

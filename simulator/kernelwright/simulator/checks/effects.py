@@ -48,10 +48,10 @@ class Effects:
 
 def effects(instruction: Instruction, target: Target) -> Effects:
     """The registers that the instruction reads and writes."""
-    found = [_of(part, target) for part in instruction.parts or (instruction,)]
-    if len(found) == 1:
-        return found[0]
-    first, second = found
+    per_part = [_of(part, target) for part in instruction.parts or (instruction,)]
+    if len(per_part) == 1:
+        return per_part[0]
+    first, second = per_part
     return Effects(
         _unique(first.vector_reads + second.vector_reads),
         _unique(first.vector_writes + second.vector_writes),
@@ -209,9 +209,9 @@ class _Collector:
 
     def _add(self, operand: Operand, vectors: list[int], scalars: list[int]) -> list[int]:
         if operand.file in (File.VGPR, File.AGPR):
-            found = list(range(row_of(operand), row_of(operand) + operand.count))
-            vectors += found
-            return found
+            rows = list(range(row_of(operand), row_of(operand) + operand.count))
+            vectors += rows
+            return rows
         if operand.file is File.SGPR:
             last = min(operand.index + operand.count, EXEC)
             scalars += [number for number in range(operand.index, last) if number != self.target.null]

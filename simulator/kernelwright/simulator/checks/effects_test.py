@@ -62,30 +62,30 @@ def start(arch: str) -> Wave:
 @pytest.mark.parametrize("what", EXAMPLES, ids=lambda what: f"{what[0]}-{what[2]}")
 def test_what_is_not_named_neither_matters_nor_changes(what: tuple[Any, ...]) -> None:
     instruction = example(*what)
-    step, found = build(instruction, TARGETS[what[0]]), effects(instruction, TARGETS[what[0]])
+    step, accesses = build(instruction, TARGETS[what[0]]), effects(instruction, TARGETS[what[0]])
     outcomes = []
     for seed in (1, 2):
         wave, other = start(what[0]), np.random.default_rng(seed)
-        for row in set(range(512)) - set(found.vector_reads):
+        for row in set(range(512)) - set(accesses.vector_reads):
             wave.v[row] = other.integers(0, 1 << 32, wave.lanes, np.uint32)
-        for number in set(range(124)) - set(found.scalar_reads):
+        for number in set(range(124)) - set(accesses.scalar_reads):
             wave.s[number] = int(other.integers(0, 1 << 32))
         vectors, scalars = wave.v.copy(), list(wave.s)
         with np.errstate(all="ignore"):
             step(wave)
         changed = set(np.flatnonzero((wave.v[:512] != vectors[:512]).any(axis=1)).tolist())
-        assert changed <= set(found.vector_writes)
-        assert {n for n in range(124) if wave.s[n] != scalars[n]} <= set(found.scalar_writes)
-        results = [wave.s[number] for number in found.scalar_writes]
-        outcomes.append((wave.v[list(found.vector_writes)].tobytes(), results, wave.scc, wave.lds.words.tobytes()))
+        assert changed <= set(accesses.vector_writes)
+        assert {n for n in range(124) if wave.s[n] != scalars[n]} <= set(accesses.scalar_writes)
+        results = [wave.s[number] for number in accesses.scalar_writes]
+        outcomes.append((wave.v[list(accesses.vector_writes)].tobytes(), results, wave.scc, wave.lds.words.tobytes()))
     assert outcomes[0] == outcomes[1]
 
 
 @pytest.mark.parametrize("what", EXAMPLES, ids=lambda what: f"{what[0]}-{what[2]}")
 def test_everything_named_matters(what: tuple[Any, ...]) -> None:
     instruction = example(*what)
-    step, found = build(instruction, TARGETS[what[0]]), effects(instruction, TARGETS[what[0]])
-    registers = [("v", row) for row in found.vector_reads] + [("s", number) for number in found.scalar_reads]
+    step, accesses = build(instruction, TARGETS[what[0]]), effects(instruction, TARGETS[what[0]])
+    registers = [("v", row) for row in accesses.vector_reads] + [("s", number) for number in accesses.scalar_reads]
     assert registers
     for file, number in registers:
         images = set()
@@ -98,9 +98,9 @@ def test_everything_named_matters(what: tuple[Any, ...]) -> None:
                 wave.s[number] = value
             with np.errstate(all="ignore"):
                 step(wave)
-            written = wave.v[[row for row in found.vector_writes if (file, row) != ("v", number)] or [0]]
-            kept = wave.v[number] if file == "v" and number in found.vector_writes else written
-            scalars = tuple(wave.s[n] for n in found.scalar_writes)
+            written = wave.v[[row for row in accesses.vector_writes if (file, row) != ("v", number)] or [0]]
+            kept = wave.v[number] if file == "v" and number in accesses.vector_writes else written
+            scalars = tuple(wave.s[n] for n in accesses.scalar_writes)
             images.add((written.tobytes(), kept.tobytes(), scalars, wave.scc, wave.lds.words.tobytes()))
         assert len(images) > 1, f"{file}{number} makes no difference to {instruction}"
 
@@ -123,5 +123,5 @@ def test_fields_without_a_use_are_neither_read_nor_written() -> None:
         ("SOP1", "s_getpc_b64", {"sdst": "s10"}),
         ("SOPP", "s_nop", {}),
     ):
-        found = effects(assemble("gfx1201", encoding, name, **fields), TARGETS["gfx1201"])
-        assert not found.scalar_reads and found.scalar_writes == ((10, 11) if "sdst" in fields else ())
+        accesses = effects(assemble("gfx1201", encoding, name, **fields), TARGETS["gfx1201"])
+        assert not accesses.scalar_reads and accesses.scalar_writes == ((10, 11) if "sdst" in fields else ())

@@ -32,15 +32,15 @@ class CheckedLds(Lds):
 
     def load(self, wave: Registers, addresses: Offsets, dwords: int) -> Words:
         """As in :class:`Lds`, with the checks; Trap for what they find."""
-        found = super().load(wave, addresses, dwords)
+        words = super().load(wave, addresses, dwords)
         self._reads(wave, addresses, 4 * dwords)
-        return found
+        return words
 
     def load_small(self, wave: Registers, addresses: Offsets, nbytes: int) -> Words:
         """As in :class:`Lds`, with the checks; Trap for what they find."""
-        found = super().load_small(wave, addresses, nbytes)
+        words = super().load_small(wave, addresses, nbytes)
         self._reads(wave, addresses, nbytes)
-        return found
+        return words
 
     def store(self, wave: Registers, addresses: Offsets, data: Words) -> None:
         """As in :class:`Lds`, with the checks; Trap for what they find."""
@@ -108,5 +108,5 @@ class CheckedLds(Lds):
 
 
 def _bytes(addresses: Offsets, nbytes: int) -> NDArray[np.int64]:
-    found: NDArray[np.int64] = (addresses[:, None] + np.arange(nbytes)).reshape(-1)
-    return found
+    byte_addresses: NDArray[np.int64] = (addresses[:, None] + np.arange(nbytes)).reshape(-1)
+    return byte_addresses

@@ -22,9 +22,9 @@ class CheckedScratch(Scratch):
 
     def load_row(self, wave: Registers, offset: int, dwords: int) -> Words:
         """As in :class:`Scratch`."""
-        found = super().load_row(wave, offset, dwords)
+        words = super().load_row(wave, offset, dwords)
         wave.checks.loaded = self._known[offset >> 2 :][:dwords]
-        return found
+        return words
 
     def store_row(self, wave: Registers, offset: int, data: Words) -> None:
         """As in :class:`Scratch`."""
@@ -34,13 +34,13 @@ class CheckedScratch(Scratch):
 
     def load(self, wave: Registers, lanes: Offsets, offsets: Offsets, nbytes: int) -> NDArray[np.uint8]:
         """As in :class:`Scratch`."""
-        found = super().load(wave, lanes, offsets, nbytes)
+        content = super().load(wave, lanes, offsets, nbytes)
         known = np.ones((-(-nbytes // 4), wave.lanes), np.bool_)
         for dword in range(len(known)):
             last = np.minimum(offsets + 4 * dword + 3, offsets + nbytes - 1)
             known[dword, lanes] = self._known[(offsets + 4 * dword) >> 2, lanes] & self._known[last >> 2, lanes]
         wave.checks.loaded = known
-        return found
+        return content
 
     def store(self, wave: Registers, lanes: Offsets, offsets: Offsets, data: NDArray[np.uint8]) -> None:
         """As in :class:`Scratch`."""

@@ -40,7 +40,7 @@ def launch(**checks: Any) -> None:
     run_lines("gfx942", LATE_WAIT, simulator=Simulator(checks=Checks(waits=True, **checks)), block=256, lds=1024)
 
 
-def found(seed: int) -> Fault | None:
+def fault_of(seed: int) -> Fault | None:
     try:
         launch(seeds=(seed,))
     except Fault as fault:
@@ -56,7 +56,7 @@ def test_seeds_find_a_wait_that_the_order_of_waves_hides() -> None:
 
 
 def test_the_first_seed_that_faults_is_named_each_time() -> None:
-    faults = [found(seed) for seed in range(6)]
+    faults = [fault_of(seed) for seed in range(6)]
     first = next(seed for seed, fault in enumerate(faults) if fault is not None)
     for _ in range(2):
         with pytest.raises(Fault) as caught:

@@ -19,22 +19,22 @@ _MOVES = ("v_mov_b", "v_accvgpr", "v_writelane")
 _LOW_FROM_LOW = ("v_mad_u64_u32", "v_mad_i64_i32", "v_mad_co_", "v_lshl_add_u64", "v_lshlrev_b64", "v_add_nc_u64")
 
 
-def require_defined(instruction: Instruction, found: Effects) -> Around:
+def require_defined(instruction: Instruction, usage: Effects) -> Around:
     """Around one step: it may read only set registers, or its results become as unset as its sources."""
     entry = find(instruction.parts[0].name if instruction.parts else instruction.name)
     if entry is not None and entry.kind == "vector":
-        return _passing_on(instruction, found)
+        return _passing_on(instruction, usage)
     if instruction.name.startswith("s_mov_b"):
-        return _scalar_move(found)
-    return _strict(instruction, found)
+        return _scalar_move(usage)
+    return _strict(instruction, usage)
 
 
-def _strict(instruction: Instruction, found: Effects) -> Around:
+def _strict(instruction: Instruction, usage: Effects) -> Around:
     """Every register that is read must be set; results are set. Scratch may store and load unset values."""
     scratch = "SCRATCH" in instruction.encoding
-    rows = [row for row in found.vector_reads if not (scratch and row in found.data)]
-    scalars, results, data = found.scalar_reads, found.scalar_writes, list(found.data)
-    writes = list(found.vector_writes)
+    rows = [row for row in usage.vector_reads if not (scratch and row in usage.data)]
+    scalars, results, data = usage.scalar_reads, usage.scalar_writes, list(usage.data)
+    writes = list(usage.vector_writes)
 
     def before(wave: Wave) -> None:
         state: WaveChecks = wave.checks
@@ -68,18 +68,18 @@ def _need_scalars(state: WaveChecks, numbers: tuple[int, ...]) -> None:
             raise Trap(f"uses s{number}, which depends on nothing that was ever set")
 
 
-def _passing_on(instruction: Instruction, found: Effects) -> Around:
+def _passing_on(instruction: Instruction, usage: Effects) -> Around:
     """Results of vector arithmetic are as unset as their sources, lane by lane; results in scalar registers as a whole.
 
     The low half of a 64-bit sum, product or shift to the left does not depend on high halves, and compilers leave
     those unset.
     """
-    rows, scalars = list(found.vector_reads), found.scalar_reads
+    rows, scalars = list(usage.vector_reads), usage.scalar_reads
     move = instruction.name.startswith(_MOVES)
     high = {operand.index + 1 for operand in instruction.operands.values() if operand.count == 2}
     low = [row for row in rows if row not in high] if instruction.name.startswith(_LOW_FROM_LOW) else rows
     first_lane, any_lane = (instruction.name.startswith(name) for name in ("v_readfirstlane", "v_readlane"))
-    writes, results = found.vector_writes, found.scalar_writes
+    writes, results = usage.vector_writes, usage.scalar_writes
     halves = _halves(instruction)
 
     def before(wave: Wave) -> None:
@@ -115,16 +115,16 @@ def _halves(instruction: Instruction) -> tuple[list[int], list[int]] | None:
     for position in range(sum(name.startswith("src") for name in instruction.operands)):
         operand = operand_at(instruction, position)
         if operand.file in (File.VGPR, File.AGPR):
-            for found, half in zip(read, selection(instruction, position), strict=True):
-                found.append(row_of(operand) + half)
+            for rows, half in zip(read, selection(instruction, position), strict=True):
+                rows.append(row_of(operand) + half)
     return read
 
 
-def _scalar_move(found: Effects) -> Around:
+def _scalar_move(usage: Effects) -> Around:
     def after(wave: Wave) -> None:
         state: WaveChecks = wave.checks
-        known = all(state.scalars[number] for number in found.scalar_reads)
-        for number in found.scalar_writes:
+        known = all(state.scalars[number] for number in usage.scalar_reads)
+        for number in usage.scalar_writes:
             state.scalars[number] = known
 
     return None, after

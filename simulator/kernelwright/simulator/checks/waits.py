@@ -12,7 +12,7 @@ from kernelwright.simulator.errors import Trap
 from kernelwright.simulator.machine.wave import Wave
 
 
-def track_accesses(instruction: Instruction, target: Target, found: Effects, checks: Checks) -> Around:
+def track_accesses(instruction: Instruction, target: Target, usage: Effects, checks: Checks) -> Around:
     """Before one step: a memory instruction becomes outstanding, a wait instruction retires older ones.
 
     The access that runs is recorded for CheckedLds even where ``checks.waits`` is off.
@@ -31,9 +31,9 @@ def track_accesses(instruction: Instruction, target: Target, found: Effects, che
             if checks.waits:
                 traffic = wave.checks.traffic
                 traffic.issue(access)
-                if found.loads:
-                    traffic.vectors.update(dict.fromkeys(found.vector_writes, access))
-                    traffic.scalars.update(dict.fromkeys(found.scalar_writes, access))
+                if usage.loads:
+                    traffic.vectors.update(dict.fromkeys(usage.vector_writes, access))
+                    traffic.scalars.update(dict.fromkeys(usage.scalar_writes, access))
 
         return start, None
     waits = waits_of(instruction, target) if instruction.name.startswith("s_wait") else {}
@@ -47,14 +47,14 @@ def track_accesses(instruction: Instruction, target: Target, found: Effects, che
     return wait, None
 
 
-def require_arrived(found: Effects, instruction: Instruction, target: Target) -> Check | None:
+def require_arrived(usage: Effects, instruction: Instruction, target: Target) -> Check | None:
     """Before one step: Trap if it uses a register with an outstanding load.
 
     Loads that return in order may overwrite one another's registers. None for a step that uses no registers.
     """
     counters, ordered = counters_of(instruction, target)
-    reads, writes = frozenset(found.vector_reads), frozenset(found.vector_writes)
-    scalars, results = frozenset(found.scalar_reads), frozenset(found.scalar_writes)
+    reads, writes = frozenset(usage.vector_reads), frozenset(usage.vector_writes)
+    scalars, results = frozenset(usage.scalar_reads), frozenset(usage.scalar_writes)
     vectors, all_scalars = reads | writes, scalars | results
 
     def step(wave: Wave) -> None:

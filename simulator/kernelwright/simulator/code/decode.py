@@ -79,14 +79,14 @@ def known_names(target: Target) -> dict[str, tuple[str, ...]]:
 
     The tables have one set per family, so a name may be missing on one of its members.
     """
-    found: dict[str, set[str]] = {}
+    by_family: dict[str, set[str]] = {}
     for encoding in encodings(target.tables):
         for key, field in encoding._fields:
             if key in ("op", "opx", "opy"):
                 family = field._enum.__name__.removesuffix("Op").removesuffix("XOp").removesuffix("YOp")
                 names = {_plain(op.name).replace("v_dual_", "v_") for op in field._enum}
-                found.setdefault(_FAMILIES.get(family, family), set()).update(names)
-    return {family: tuple(sorted(names)) for family, names in sorted(found.items())}
+                by_family.setdefault(_FAMILIES.get(family, family), set()).update(names)
+    return {family: tuple(sorted(names)) for family, names in sorted(by_family.items())}
 
 
 def _eight_lanes(inst: Any, data: bytes) -> Any:

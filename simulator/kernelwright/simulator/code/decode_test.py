@@ -33,9 +33,9 @@ KNOWN = [
 
 @pytest.mark.parametrize(("arch", "code", "text"), KNOWN)
 def test_known_machine_code(arch: str, code: str, text: str) -> None:
-    found = decode_one(bytes.fromhex(code), TARGETS[arch], 0)
-    assert str(found) == text
-    assert found.size == len(code) // 2
+    instruction = decode_one(bytes.fromhex(code), TARGETS[arch], 0)
+    assert str(instruction) == text
+    assert instruction.size == len(code) // 2
 
 
 def test_constants() -> None:
@@ -54,7 +54,7 @@ def test_a_short_instruction_before_a_matrix_one_is_not_swallowed() -> None:
     """A scaled MFMA is a prefix and an MFMA; the tables' prefix matches more than it should."""
     short = encode("gfx950", "VOP3P", "v_pk_fma_f32", vdst="v0", src0="v2", src1="v4", src2="v6")
     matrix = encode("gfx950", "VOP3P_MFMA", "v_mfma_f32_32x32x64_f8f6f4", vdst="v0", src0="v16", src1="v24", src2="v0")
-    names = [found.name for found in decode(short + matrix, TARGETS["gfx950"], 0)]
+    names = [instruction.name for instruction in decode(short + matrix, TARGETS["gfx950"], 0)]
     assert names == ["v_pk_fma_f32", "v_mfma_f32_32x32x64_f8f6f4"]
 
 
@@ -63,8 +63,8 @@ def test_halves_of_registers() -> None:
     code = encode("gfx1100", "VOP1", "v_cvt_f16_f32", vdst="v145", src0="v20")
     assert str(decode_one(code, TARGETS["gfx1100"], 0).operands["vdst"]) == "v17.h"
     code = encode("gfx1100", "VOP3", "v_add_f16", vdst="v145", src0="v20", src1="v130", opsel=0b1001)
-    found = decode_one(code, TARGETS["gfx1100"], 0).operands
-    assert [str(found[key]) for key in ("vdst", "src0", "src1")] == ["v145.h", "v20.h", "v130"]
+    operands = decode_one(code, TARGETS["gfx1100"], 0).operands
+    assert [str(operands[key]) for key in ("vdst", "src0", "src1")] == ["v145.h", "v20.h", "v130"]
 
 
 def test_dual_instructions_have_two_parts() -> None:
@@ -76,9 +76,9 @@ def test_dual_instructions_have_two_parts() -> None:
         "vsrcx1": "v0",
     }
     code = encode("gfx1100", "VOPD", "", **fields, vdsty=5 >> 1, srcy0="s3", vsrcy1="v7")
-    found = decode_one(code, TARGETS["gfx1100"], 0)
-    assert [part.name for part in found.parts] == ["v_mov_b32", "v_add_f32"]
-    assert str(found.parts[1].operands["src0"]) == "s3" and found.parts[1].operands["vdst"].index == 5
+    instruction = decode_one(code, TARGETS["gfx1100"], 0)
+    assert [part.name for part in instruction.parts] == ["v_mov_b32", "v_add_f32"]
+    assert str(instruction.parts[1].operands["src0"]) == "s3" and instruction.parts[1].operands["vdst"].index == 5
 
 
 @pytest.mark.parametrize("arch", TARGETS)
@@ -86,12 +86,12 @@ def test_dual_instructions_have_two_parts() -> None:
 @settings(deadline=None, max_examples=100)
 def test_any_bytes_are_an_instruction_or_refused(arch: str, data: bytes) -> None:
     try:
-        found = decode_one(data, TARGETS[arch], 0)
+        instruction = decode_one(data, TARGETS[arch], 0)
     except Unmodelled as error:
         assert arch in error.reason or "literal" in error.reason
     else:
         kinds = {"v", "s", "ds", "flat", "global", "scratch", "buffer", "tbuffer"}
-        assert found.size in (4, 8, 12, 16) and found.name.partition("_")[0] in kinds
+        assert instruction.size in (4, 8, 12, 16) and instruction.name.partition("_")[0] in kinds
 
 
 def test_where_there_is_no_instruction() -> None:
@@ -103,7 +103,7 @@ def test_where_there_is_no_instruction() -> None:
 @pytest.mark.parametrize("tables", ["cdna", "rdna3", "rdna4"])
 def test_every_instruction_of_a_family_is_found_by_its_bits(tables: str) -> None:
     """The encoding with each of its opcodes, and nothing else set, is recognised as one that has the opcode."""
-    found = 0
+    recognised = 0
     for encoding in encodings(tables):
         fields = dict(encoding._fields)
         if "op" not in fields or encoding.__name__ == "VOP3PX2":
@@ -116,8 +116,8 @@ def test_every_instruction_of_a_family_is_found_by_its_bits(tables: str) -> None
             word |= 0xF9 if "SDWA" in encoding.__name__ else 0xFA if "DPP16" in encoding.__name__ else 0
             same = encoding_of(word, tables)
             assert same is encoding or op in dict(same._fields)["op"].allowed, f"{encoding.__name__} {op.name}"
-            found += 1
-    assert found > 500
+            recognised += 1
+    assert recognised > 500
 
 
 def test_names_by_family() -> None:

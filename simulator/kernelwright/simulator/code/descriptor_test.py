@@ -23,13 +23,13 @@ def test_fields_are_where_llvm_puts_them() -> None:
         properties=1 << 0 | 1 << 1 | 1 << 3,
         preload=3 | 2 << 7,
     )
-    found = read_descriptor(data, "k", 0x1000, TARGETS["gfx942"])
-    assert (found.lds_bytes, found.scratch_bytes, found.kernarg_bytes, found.entry) == (1024, 48, 296, 0xE00)
-    assert found.user_sgprs == {"private_segment_buffer": 0, "dispatch_ptr": 4, "kernarg_segment_ptr": 6}
-    assert found.user_sgpr_count == 9 and found.preload == (2, 3)
-    assert found.workgroup_ids == (True, False, True) and found.workgroup_info and found.private_segment
-    assert found.workitem_ids == 3 and found.registers == Allocation(100, 52, 48, 152, 100)
-    assert found.mode == 0xF0 | 1 << 8 | 1 << 9  # denormals kept, DX10_CLAMP, IEEE
+    parsed = read_descriptor(data, "k", 0x1000, TARGETS["gfx942"])
+    assert (parsed.lds_bytes, parsed.scratch_bytes, parsed.kernarg_bytes, parsed.entry) == (1024, 48, 296, 0xE00)
+    assert parsed.user_sgprs == {"private_segment_buffer": 0, "dispatch_ptr": 4, "kernarg_segment_ptr": 6}
+    assert parsed.user_sgpr_count == 9 and parsed.preload == (2, 3)
+    assert parsed.workgroup_ids == (True, False, True) and parsed.workgroup_info and parsed.private_segment
+    assert parsed.workitem_ids == 3 and parsed.registers == Allocation(100, 52, 48, 152, 100)
+    assert parsed.mode == 0xF0 | 1 << 8 | 1 << 9  # denormals kept, DX10_CLAMP, IEEE
 
 
 def test_gfx12_has_neither_clamp_nor_ieee_bits() -> None:
@@ -39,15 +39,15 @@ def test_gfx12_has_neither_clamp_nor_ieee_bits() -> None:
 
 def test_rdna_has_no_agprs_and_all_sgprs() -> None:
     for arch in ("gfx1100", "gfx1201"):
-        found = read_descriptor(descriptor(rsrc1=11, rsrc3=63, properties=1 << 10), "k", 0, TARGETS[arch])
-        assert found.registers == Allocation(96, 0, 106, 96)
-        assert str(found.registers) == "96 VGPRs and 106 SGPRs"
+        parsed = read_descriptor(descriptor(rsrc1=11, rsrc3=63, properties=1 << 10), "k", 0, TARGETS[arch])
+        assert parsed.registers == Allocation(96, 0, 106, 96)
+        assert str(parsed.registers) == "96 VGPRs and 106 SGPRs"
 
 
 def test_instructions_name_at_most_256_registers_of_a_kind() -> None:
     assert read_descriptor(descriptor(63, rsrc3=63), "k", 0, TARGETS["gfx942"]).registers.agprs == 256
-    found = read_descriptor(descriptor(63, properties=1 << 10), "k", 0, TARGETS["gfx1100"])
-    assert (found.registers.vgprs, found.registers.total) == (256, 512)
+    parsed = read_descriptor(descriptor(63, properties=1 << 10), "k", 0, TARGETS["gfx1100"])
+    assert (parsed.registers.vgprs, parsed.registers.total) == (256, 512)
 
 
 def test_what_cannot_run_is_refused() -> None:

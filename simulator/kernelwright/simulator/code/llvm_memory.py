@@ -19,8 +19,8 @@ def _policies(instruction: Instruction, target: Target) -> list[str]:
     names = _OLD if target.instructions == "gfx90a" else _NEW
     # The tables have the names of one family for the bits of both.
     other = dict(zip(_NEW, _OLD, strict=True)) | dict(zip(_OLD, _NEW, strict=True))
-    found = flags(instruction, *_OLD, *_NEW)
-    return [name if name in names else other[name] for name in found]
+    policies = flags(instruction, *_OLD, *_NEW)
+    return [name if name in names else other[name] for name in policies]
 
 
 def local(instruction: Instruction, target: Target) -> Spelled:

@@ -62,8 +62,8 @@ def text(operand: Operand, target: Target) -> str:
 
 def used(instruction: Instruction, *keys: str) -> list[str]:
     """Which of these operands the instruction has; encodings have room for more, whose format is not known."""
-    found = instruction.operands
-    return [key for key in keys if key in found and not (key == "src2" and found[key].form == "ANY")]
+    operands = instruction.operands
+    return [key for key in keys if key in operands and not (key == "src2" and operands[key].form == "ANY")]
 
 
 def signed(value: int, bits: int) -> int:

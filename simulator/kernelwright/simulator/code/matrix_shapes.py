@@ -118,23 +118,23 @@ def _mfma_names() -> dict[str, tuple[int, int, int, int, str, str, str]]:
     ]
     eights = itertools.product(("fp8", "bf8"), repeat=2)
     kinds += [(f"{a}_{b}", a, b, "f32", ((32, 16, 1), (16, 32, 1))) for a, b in eights]
-    found = {}
+    by_name = {}
     for name, a, b, accumulator, shapes in kinds:
         for side, k, blocks in shapes:
             many = "" if blocks == 1 else f"_{blocks}b"
-            found[f"v_mfma_{accumulator}_{side}x{side}x{k}{many}_{name}"] = (side, side, k, blocks, a, b, accumulator)
-    return found
+            by_name[f"v_mfma_{accumulator}_{side}x{side}x{k}{many}_{name}"] = (side, side, k, blocks, a, b, accumulator)
+    return by_name
 
 
 def _wmma_names(family: str) -> dict[str, tuple[str, str, str, int]]:
     """Name → types of A, B and the accumulator, k."""
     kinds = [("f16", "f32"), ("bf16", "f32"), ("f16", "f16"), ("bf16", "bf16"), ("iu8", "i32"), ("iu4", "i32")]
-    found = {f"v_wmma_{acc}_16x16x16_{a}": (a, a, acc, 16) for a, acc in kinds}
+    by_name = {f"v_wmma_{acc}_16x16x16_{a}": (a, a, acc, 16) for a, acc in kinds}
     if family == "gfx12":
-        found["v_wmma_i32_16x16x32_iu4"] = ("iu4", "iu4", "i32", 32)
+        by_name["v_wmma_i32_16x16x32_iu4"] = ("iu4", "iu4", "i32", 32)
         for a, b in itertools.product(("fp8", "bf8"), repeat=2):
-            found[f"v_wmma_f32_16x16x16_{a}_{b}"] = (a, b, "f32", 16)
-    return found
+            by_name[f"v_wmma_f32_16x16x16_{a}_{b}"] = (a, b, "f32", 16)
+    return by_name
 
 
 def _exists(name: str, shape: Shape, arch: str) -> bool:

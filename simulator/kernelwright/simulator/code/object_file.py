@@ -54,7 +54,7 @@ class CodeObject:
     @cached_property
     def kernels(self) -> Mapping[str, KernelDescriptor]:
         """Kernel name → its descriptor. ObjectError if one lies outside the segments."""
-        found = {}
+        descriptors = {}
         for symbol in self.symbols:
             if symbol.function or not symbol.name.endswith(".kd"):
                 continue
@@ -63,8 +63,8 @@ class CodeObject:
             descriptor = read_descriptor(data, name, symbol.address, self.target)
             if not self.text_start <= descriptor.entry < self.text_end or descriptor.entry % 4:
                 raise ObjectError(f"kernel {name}: its entry {descriptor.entry:#x} lies outside the text")
-            found[name] = descriptor
-        return found
+            descriptors[name] = descriptor
+        return descriptors
 
     def kernel(self, name: str) -> KernelDescriptor:
         """The descriptor of kernel ``name``. ObjectError if there is none."""
@@ -83,17 +83,17 @@ class CodeObject:
 
 def images(data: bytes) -> tuple[bytes, ...]:
     """Every code object in ``data``: a bare one, or those embedded in a library. ObjectError if there is none."""
-    found, at = [], data.find(_MAGIC)
+    objects, at = [], data.find(_MAGIC)
     while at >= 0:
         header = data[at : at + _HEADER_BYTES]
         if len(header) == _HEADER_BYTES:
             elf = _open(header)
             if elf["e_machine"] == "EM_AMDGPU":
-                found.append(data[at : at + _length(elf)])
+                objects.append(data[at : at + _length(elf)])
         at = data.find(_MAGIC, at + 1)
-    if not found:
+    if not objects:
         raise ObjectError("there is no AMDGPU code object (64-bit ELF for machine 224) in it")
-    return tuple(found)
+    return tuple(objects)
 
 
 def _length(elf: ELFFile) -> int:
@@ -176,25 +176,25 @@ def _load(segments: Sequence[Segment]) -> bytes:
 def _symbols(elf: ELFFile) -> tuple[Symbol, ...]:
     """Functions and objects of the full symbol table, or of the dynamic one where that is all there is."""
     sections = list(elf.iter_sections())
-    found: dict[str, Symbol] = {}
+    by_name: dict[str, Symbol] = {}
     for table in _of_type(sections, "SHT_SYMTAB") or _of_type(sections, "SHT_DYNSYM"):
         for symbol in table.iter_symbols():
             kind = symbol["st_info"]["type"]
             named = symbol["st_name"] < table.stringtable["sh_size"]
             if named and symbol["st_shndx"] != "SHN_UNDEF" and kind in ("STT_OBJECT", "STT_FUNC"):
-                found[symbol.name] = Symbol(symbol.name, symbol["st_value"], symbol["st_size"], kind == "STT_FUNC")
-    return tuple(found.values())
+                by_name[symbol.name] = Symbol(symbol.name, symbol["st_value"], symbol["st_size"], kind == "STT_FUNC")
+    return tuple(by_name.values())
 
 
 def _arguments(elf: ELFFile) -> dict[str, Arguments]:
-    found: dict[str, Arguments] = {}
+    by_kernel: dict[str, Arguments] = {}
     for segment in elf.iter_segments("PT_NOTE"):
         assert isinstance(segment, NoteSegment)
         for note in segment.iter_notes():
             kind: Any = note["n_type"]  # a number: pyelftools has no name for it
             if note["n_name"] == "AMDGPU" and kind == METADATA_NOTE:
-                found.update(read_arguments(note["n_descdata"]))
-    return found
+                by_kernel.update(read_arguments(note["n_descdata"]))
+    return by_kernel
 
 
 def _of_type(sections: Sequence[Section], kind: str) -> list[SymbolTableSection]:

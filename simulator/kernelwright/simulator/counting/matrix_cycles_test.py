@@ -19,8 +19,8 @@ HALF_RATE |= {("gfx950", "v_mfma_f32_32x32x8_bf16"), ("gfx950", "v_mfma_f32_16x1
 
 def known(arch: str) -> list[tuple[str, int]]:
     names = matrix_shapes.SHAPES[TARGETS[arch].instructions]
-    found = [(name, instruction_set(TARGETS[arch].instructions).matrix_clocks(name)) for name in names]
-    return [(name, cycles) for name, cycles in found if cycles]
+    clocks = [(name, instruction_set(TARGETS[arch].instructions).matrix_clocks(name)) for name in names]
+    return [(name, cycles) for name, cycles in clocks if cycles]
 
 
 @pytest.mark.parametrize("arch", TARGETS)

@@ -183,10 +183,10 @@ class Counts:
                 if len(addresses):
                     parts = np.concatenate([addresses, addresses + nbytes - 1]) // SEGMENT_BYTES
                     reached_segments = set(parts.tolist())
-                    found = {segment * SEGMENT_BYTES // LINE_BYTES for segment in reached_segments}
+                    reached_lines = {segment * SEGMENT_BYTES // LINE_BYTES for segment in reached_segments}
                     segments[pc] += len(reached_segments)
-                    lines[pc] += len(found)
-                    touched.update(found)
+                    lines[pc] += len(reached_lines)
+                    touched.update(reached_lines)
             step(wave)
 
         return look
@@ -207,7 +207,7 @@ def _in_buffer(instruction: Instruction, target: Target, nbytes: int) -> Places:
         base, records, soffset = resource.base(wave)
         offsets = resource.offsets(wave)
         inside = offsets[resource.in_range(offsets, min(nbytes, 4), records, soffset)]
-        found: NDArray[np.int64] = inside + (base + soffset)
-        return found
+        addresses: NDArray[np.int64] = inside + (base + soffset)
+        return addresses
 
     return reached

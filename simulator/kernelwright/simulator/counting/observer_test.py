@@ -108,11 +108,11 @@ def test_lines_of_global_memory(tmp_path: Path) -> None:
     assert counts.unique_lines == 32
     assert counts.mix.memory == {"store 4": 2}
     counts.write(tmp_path / "launch.json")
-    found = json.loads((tmp_path / "launch.json").read_text())
-    assert found == counts.as_json() and found["symbol"] == counts.symbol != ""
-    assert (found["lines"], found["segments"], found["unique_lines"], found["conflicts"]) == (34, 68, 32, 0)
-    moved = [(one["executed"], one["lines"]) for one in found["instructions"] if "lines" in one]
-    assert moved == [(1, 2), (1, 32)] and found["mix"]["memory"] == {"store 4": 2}
+    document = json.loads((tmp_path / "launch.json").read_text())
+    assert document == counts.as_json() and document["symbol"] == counts.symbol != ""
+    assert (document["lines"], document["segments"], document["unique_lines"], document["conflicts"]) == (34, 68, 32, 0)
+    moved = [(one["executed"], one["lines"]) for one in document["instructions"] if "lines" in one]
+    assert moved == [(1, 2), (1, 32)] and document["mix"]["memory"] == {"store 4": 2}
 
 
 def test_counts_are_those_of_the_last_launch_and_the_first_order_of_waves() -> None:

@@ -72,5 +72,5 @@ def count_kernel(code: CodeObject, kernel: KernelDescriptor) -> KernelCounts:
 
 def instructions_of(code: CodeObject, kernel: KernelDescriptor) -> Sequence[Instruction]:
     """The instructions of a kernel's entry function."""
-    found = code.function_at(kernel.entry - code.text_start)
-    return list(decode(code.text, code.target, found.address, found.address + found.nbytes))
+    symbol = code.function_at(kernel.entry - code.text_start)
+    return list(decode(code.text, code.target, symbol.address, symbol.address + symbol.nbytes))

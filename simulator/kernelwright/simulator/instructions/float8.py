@@ -27,10 +27,10 @@ _DTYPES: dict[tuple[str, str], Any] = {
 
 def dtype(target: Target, kind: str) -> Any:
     """The NumPy type of ``fp8`` or ``bf8``. Unmodelled on a target without."""
-    found = _DTYPES.get((target.float8, kind))
-    if found is None:
+    numpy_type = _DTYPES.get((target.float8, kind))
+    if numpy_type is None:
         raise Unmodelled(f"{kind} on {target.name}, which has no such instructions")
-    return found
+    return numpy_type
 
 
 @cache

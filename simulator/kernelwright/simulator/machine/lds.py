@@ -83,8 +83,8 @@ class Lds:
 
     def _load_bytes(self, addresses: Offsets, nbytes: int) -> NDArray[np.uint8]:
         self._check(addresses, nbytes)
-        found: NDArray[np.uint8] = self.bytes[addresses[:, None] + np.arange(nbytes)]
-        return found
+        content: NDArray[np.uint8] = self.bytes[addresses[:, None] + np.arange(nbytes)]
+        return content
 
     def _store_bytes(self, addresses: Offsets, data: NDArray[np.uint8]) -> None:
         nbytes = data.shape[1]

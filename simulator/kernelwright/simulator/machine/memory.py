@@ -145,8 +145,8 @@ class Memory:
             raw = region.data[address - region.address :][: 4 * dwords]
             return [int(word) for word in raw.copy().view(np.uint32)]
         at = (address - region.address) >> 2
-        found: list[int] = region.words[at : at + dwords].tolist()
-        return found
+        words: list[int] = region.words[at : at + dwords].tolist()
+        return words
 
     def atomic(self, wave: Registers, addresses: Addresses, dwords: int, update: Update) -> Words:
         """Read, modify and write (n,) addresses, lane by lane in rising order; the old contents as (dwords, n)."""
@@ -171,11 +171,11 @@ class Memory:
         return region, offsets >> 1
 
     def _load_bytes(self, addresses: Addresses, nbytes: int) -> NDArray[np.uint8]:
-        found = np.empty((len(addresses), nbytes), np.uint8)
+        content = np.empty((len(addresses), nbytes), np.uint8)
         for region, lanes in self._split(addresses, nbytes, "a load"):
             offsets = (addresses[lanes] - np.uint64(region.address)).view(np.int64)
-            found[lanes] = region.data[offsets[:, None] + np.arange(nbytes)]
-        return found
+            content[lanes] = region.data[offsets[:, None] + np.arange(nbytes)]
+        return content
 
     def _store_bytes(self, addresses: Addresses, data: NDArray[np.uint8]) -> None:
         nbytes = data.shape[1]
@@ -187,16 +187,16 @@ class Memory:
     def _split(self, addresses: Addresses, nbytes: int, what: str) -> list[tuple[Region, NDArray[np.int64]]]:
         """Each region with its lanes. Trap, before anything is accessed, if a lane is outside all regions."""
         rest = np.arange(len(addresses))
-        found = []
+        parts = []
         while rest.size:
             region = self.find(int(addresses[rest[0]]), nbytes)
             if region is None:
                 raise self._trap(int(addresses[rest[0]]), nbytes, what)
             start, last = np.uint64(region.address), np.uint64(region.end - nbytes)
             inside = (addresses[rest] >= start) & (addresses[rest] <= last)
-            found.append((region, rest[inside]))
+            parts.append((region, rest[inside]))
             rest = rest[~inside]
-        return found
+        return parts
 
     def _must_write(self, region: Region, address: int) -> None:
         if not region.writable:

@@ -31,9 +31,9 @@ def wave() -> Wave:
 @pytest.mark.parametrize("offset", [0, 1, 2, 4, 12, 32])
 def test_loads_any_alignment(base: int, offset: int) -> None:
     memory = Memory([region(base, 64)])
-    found = memory.load(wave(), addresses(base + offset, base), 4)
-    assert found.shape == (4, 2)
-    assert found.T.copy().view(np.uint8)[0].tolist() == list(range(offset, offset + 16))
+    loaded = memory.load(wave(), addresses(base + offset, base), 4)
+    assert loaded.shape == (4, 2)
+    assert loaded.T.copy().view(np.uint8)[0].tolist() == list(range(offset, offset + 16))
 
 
 def test_lanes_in_several_regions() -> None:

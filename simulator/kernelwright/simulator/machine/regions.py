@@ -87,14 +87,14 @@ class _Mirror:
 
 def _spans(buffers: Sequence[Buffer]) -> list[tuple[int, int]]:
     """The unions of buffers that overlap."""
-    found: list[tuple[int, int]] = []
+    spans: list[tuple[int, int]] = []
     for buffer in sorted(buffers, key=lambda one: one.address):
         start, end = buffer.address, buffer.address + buffer.nbytes
-        if found and start < found[-1][1]:
-            found[-1] = (found[-1][0], max(end, found[-1][1]))
+        if spans and start < spans[-1][1]:
+            spans[-1] = (spans[-1][0], max(end, spans[-1][1]))
         else:
-            found.append((start, end))
-    return found
+            spans.append((start, end))
+    return spans
 
 
 def _host(address: int, nbytes: int) -> Bytes:

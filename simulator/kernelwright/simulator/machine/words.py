@@ -27,8 +27,8 @@ def wide_views(words: Words) -> dict[int, NDArray[Any]]:
 
 def take_wide(elements: NDArray[Any], offsets: NDArray[np.int64], dwords: int) -> Words:
     """(n,) byte offsets, multiples of the elements' size → (dwords, n). IndexError for those outside."""
-    found: Words = elements[offsets >> (3 if dwords == 2 else 4)].view(np.uint32)
-    return found.reshape(-1, dwords).T
+    words: Words = elements[offsets >> (3 if dwords == 2 else 4)].view(np.uint32)
+    return words.reshape(-1, dwords).T
 
 
 def check_aligned(addresses: NDArray[np.uint64] | NDArray[np.int64], dwords: int) -> None:

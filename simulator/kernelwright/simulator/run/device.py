@@ -143,11 +143,11 @@ def _check(override: dict[str, Any]) -> None:
 
 def settings() -> Settings:
     """The settings that a launch would use now."""
-    found = Settings()
+    current = Settings()
     with _state.lock:
         for override in _state.overrides:
-            found = replace(found, **override)
-    return found
+            current = replace(current, **override)
+    return current
 
 
 def last_report() -> LaunchReport | None:

@@ -47,9 +47,9 @@ def recorder(monkeypatch: pytest.MonkeyPatch) -> Iterator[Recorder]:
     monkeypatch.setenv("KERNELWRIGHT_SIMULATOR_LIBRARY", str(runtime_path()))
     monkeypatch.setattr(device, "_runtime", None)
     monkeypatch.setattr(device._state, "executor", None)
-    found = Recorder()
-    monkeypatch.setattr(device, "_simulator", found)
-    yield found
+    simulator = Recorder()
+    monkeypatch.setattr(device, "_simulator", simulator)
+    yield simulator
     if device._runtime is not None:
         device._runtime.close()
 

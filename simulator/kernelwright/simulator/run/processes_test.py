@@ -22,9 +22,9 @@ def fail(error: BaseException) -> None:
 
 
 def test_results_come_back_in_order_from_processes_of_their_own() -> None:
-    found = run_forked([lambda n=n: (n * n, os.getpid()) for n in range(5)])  # type: ignore[misc]
-    assert [square for square, _ in found] == [0, 1, 4, 9, 16]
-    assert len({pid for _, pid in found} | {os.getpid()}) == 6
+    pairs = run_forked([lambda n=n: (n * n, os.getpid()) for n in range(5)])  # type: ignore[misc]
+    assert [square for square, _ in pairs] == [0, 1, 4, 9, 16]
+    assert len({pid for _, pid in pairs} | {os.getpid()}) == 6
 
 
 def test_the_fault_of_the_lowest_workgroup_is_raised() -> None:

@@ -35,12 +35,12 @@ def counts_of(program: Program, ran: Iterable[Ran]) -> dict[str, int]:
     total: Counter[tuple[int, int]] = Counter()
     for part in ran:
         total.update(part)
-    found = dict.fromkeys(CLASSES, 0)
+    counts = dict.fromkeys(CLASSES, 0)
     kinds = [_kind(instruction.name) for instruction in program.instructions]
     for (start, stop), times in total.items():
         for kind, count in Counter(kinds[start:stop]).items():
-            found[kind] = found.get(kind, 0) + count * times
-    return found
+            counts[kind] = counts.get(kind, 0) + count * times
+    return counts
 
 
 def _kind(name: str) -> str:

@@ -116,9 +116,9 @@ def test_devices_are_the_architectures_in_order(hip: Hip) -> None:
 
 def test_the_current_device_is_the_threads(hip: Hip) -> None:
     def current() -> int:
-        found = ctypes.c_int(-1)
-        hip.check(hip.c.hipGetDevice(ctypes.byref(found)))
-        return found.value
+        ordinal = ctypes.c_int(-1)
+        hip.check(hip.c.hipGetDevice(ctypes.byref(ordinal)))
+        return ordinal.value
 
     hip.check(hip.c.hipSetDevice(3))
     with ThreadPoolExecutor(1) as pool:
@@ -232,9 +232,9 @@ def test_a_failure_carries_its_text_in_its_thread(hip: Hip) -> None:
 
     texts = [f"fault number {number}" for number in range(7)] + ["\N{MULTIPLICATION SIGN}" * 2000]
     with ThreadPoolExecutor(8) as pool:
-        found = list(pool.map(fail, texts))
-    assert found[:7] == [f"{LAUNCH_FAILURE}: {text}" for text in texts[:7]]
-    assert found[7].startswith(f"{LAUNCH_FAILURE}: \N{MULTIPLICATION SIGN}")
+        messages = list(pool.map(fail, texts))
+    assert messages[:7] == [f"{LAUNCH_FAILURE}: {text}" for text in texts[:7]]
+    assert messages[7].startswith(f"{LAUNCH_FAILURE}: \N{MULTIPLICATION SIGN}")
     assert hip.c.hipGetErrorString(LAUNCH_FAILURE) != b"" and hip.c.hipGetErrorString(0) == b"no error"
     list(with_failure)
 

@@ -36,7 +36,7 @@ def test_in_order_each_wave_runs_to_its_barrier() -> None:
 
 def test_random_slices_interleave_waves_and_a_seed_repeats_them() -> None:
     totals = [total(seed) for seed in range(6)]
-    assert all(20 <= found < 80 for found in totals), "no update was lost: waves did not overtake each other"
+    assert all(20 <= count < 80 for count in totals), "no update was lost: waves did not overtake each other"
     assert len(set(totals)) > 1
     assert totals == [total(seed) for seed in range(6)]
 

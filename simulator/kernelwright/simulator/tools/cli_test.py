@@ -62,9 +62,9 @@ def test_wrong_use_is_2(line: str, capsys: pytest.CaptureFixture[str]) -> None:
 
 def test_the_table_lists_what_is_modelled(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["instructions", "--arch", "gfx942", "--json"]) == 0
-    found = {row["name"]: row for row in json.loads(capsys.readouterr().out)}
-    assert found["s_mov_b32"] == {"family": "SOP1", "name": "s_mov_b32", "class": "scalar"}
-    assert found["s_sethalt"]["class"] == ""
+    by_name = {row["name"]: row for row in json.loads(capsys.readouterr().out)}
+    assert by_name["s_mov_b32"] == {"family": "SOP1", "name": "s_mov_b32", "class": "scalar"}
+    assert by_name["s_sethalt"]["class"] == ""
     assert main(["instructions", "--json"]) == 0
     summary = json.loads(capsys.readouterr().out)
     modelled, known = summary["SOPC"]["gfx1201"]

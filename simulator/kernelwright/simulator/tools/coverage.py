@@ -30,15 +30,15 @@ def coverage(image: bytes) -> Mapping[str, int]:
 
     Bytes that do not decode count as one :data:`UNDECODED`. Raises ObjectError for a damaged image.
     """
-    found: dict[str, int] = {}
+    counts: dict[str, int] = {}
     for gap in gaps(read_code_object(image)):
-        found[gap.name] = found.get(gap.name, 0) + gap.count
-    return found
+        counts[gap.name] = counts.get(gap.name, 0) + gap.count
+    return counts
 
 
 def gaps(code: CodeObject) -> list[Gap]:
     """The unmodelled instructions of a code object, most frequent first."""
-    found: dict[tuple[str, str], Gap] = {}
+    by_group: dict[tuple[str, str], Gap] = {}
     reasons: dict[bytes, str] = {}
     at = 0
     try:
@@ -49,10 +49,10 @@ def gaps(code: CodeObject) -> list[Gap]:
                 reasons[key] = _reason(instruction, code)
             if reasons[key]:
                 group = instruction.name, reasons[key]
-                found.setdefault(group, Gap(*group, instruction.pc)).count += 1
+                by_group.setdefault(group, Gap(*group, instruction.pc)).count += 1
     except Unmodelled as error:
-        found["", error.reason] = Gap(UNDECODED, error.reason, at, 1)
-    return sorted(found.values(), key=lambda gap: -gap.count)
+        by_group["", error.reason] = Gap(UNDECODED, error.reason, at, 1)
+    return sorted(by_group.values(), key=lambda gap: -gap.count)
 
 
 def instructions_of(code: CodeObject) -> Iterator[Instruction]:

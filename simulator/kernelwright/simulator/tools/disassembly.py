@@ -15,15 +15,15 @@ _COLUMN = 64
 def functions(code: CodeObject, names: Collection[str]) -> Iterator[tuple[str, list[Instruction]]]:
     """Each of these functions with its instructions, in the order of the text."""
     starts = {symbol.address - code.text_start: symbol.name for symbol in code.symbols if symbol.function}
-    name, found = "", list[Instruction]()
+    name, instructions = "", list[Instruction]()
     for instruction in instructions_of(code):
         if instruction.pc in starts:
             if name in names:
-                yield name, found
-            name, found = starts[instruction.pc], []
-        found.append(instruction)
+                yield name, instructions
+            name, instructions = starts[instruction.pc], []
+        instructions.append(instruction)
     if name in names:
-        yield name, found
+        yield name, instructions
 
 
 def listing(code: CodeObject, names: Collection[str]) -> Iterator[str]:

@@ -11,9 +11,9 @@ PROGRAM = """
 import sys
 from kernelwright.simulator.run.device import settings
 from beside import value
-found = settings()
-print(sys.argv[1:], value, found.checks.waits, found.checks.races, found.checks.seeds, found.instruction_limit)
-print(__name__, found.processes)
+current = settings()
+print(sys.argv[1:], value, current.checks.waits, current.checks.races, current.checks.seeds, current.instruction_limit)
+print(__name__, current.processes)
 if "stop" in sys.argv:
     sys.exit(7)
 if "fail" in sys.argv:

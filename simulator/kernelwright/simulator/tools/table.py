@@ -46,9 +46,9 @@ def rows() -> tuple[Row, ...]:
 
 def summary() -> dict[str, dict[str, tuple[int, int]]]:
     """Family → architecture → (number of modelled instructions, number of all instructions)."""
-    found: dict[str, dict[str, tuple[int, int]]] = {}
+    counts: dict[str, dict[str, tuple[int, int]]] = {}
     for row in rows():
         for arch in row.archs:
-            modelled, known = found.setdefault(row.family, {}).get(arch, (0, 0))
-            found[row.family][arch] = modelled + row.modelled, known + 1
-    return found
+            modelled, known = counts.setdefault(row.family, {}).get(arch, (0, 0))
+            counts[row.family][arch] = modelled + row.modelled, known + 1
+    return counts

@@ -30,9 +30,9 @@ def kernels() -> str:
 
 @given(st.text(), st.integers(1, 20), st.integers(1, 1 << 20))
 def test_draws_follow_from_the_text_alone(what: str, count: int, most: int) -> None:
-    found = drawn(what, count, most)
-    assert found == drawn(what, count, most) and len(found) == count
-    assert all(1 <= one <= most for one in found)
+    draws = drawn(what, count, most)
+    assert draws == drawn(what, count, most) and len(draws) == count
+    assert all(1 <= one <= most for one in draws)
 
 
 def test_layers_of_models_meet_many_numbers_of_rows() -> None:
@@ -78,14 +78,14 @@ def test_plain_products_are_served_and_others_say_why_not() -> None:
     few = [one for one in linear_problems("fp32") if one.layer.startswith(("GPT-2 XL", "Mixtral 8x7B"))]
     columns = GemmProblem(64, 64, 64, layout="rcc")  # which no CPU kernel writes
     few.append(LayerProblem("gemm", "column-major result", "fp32", "a layer", columns))
-    found = shares(dispatcher, few)
-    plain = found["gemm", "forward", "fp32"]
+    by_use = shares(dispatcher, few)
+    plain = by_use["gemm", "forward", "fp32"]
     assert plain.problems == plain.served > 10 and not plain.example
-    refused = {key: one for key, one in found.items() if one.served < one.problems}
+    refused = {key: one for key, one in by_use.items() if one.served < one.problems}
     assert ("gemm", "column-major result", "fp32") in refused
     for one in refused.values():
         assert one.example and one.reasons and not any("operation is" in reason for reason in one.reasons)
-    whole = total(found)
+    whole = total(by_use)
     assert (whole.problems, whole.served) == (
         len(few),
         len(few) - sum(one.problems - one.served for one in refused.values()),
@@ -95,20 +95,20 @@ def test_plain_products_are_served_and_others_say_why_not() -> None:
 def test_the_command_prints_json_and_keeps_a_bar(capsys: pytest.CaptureFixture[str]) -> None:
     asked = ["coverage", kernels(), "--dtype", "fp32"]
     assert main([*asked, "--json"]) == 0
-    found = json.loads(capsys.readouterr().out)
-    assert found["problems"] == sum(one["problems"] for one in found["uses"]) >= found["served"] > 0
-    assert {one["operation"] for one in found["uses"]} == {"gemm"}
+    document = json.loads(capsys.readouterr().out)
+    assert document["problems"] == sum(one["problems"] for one in document["uses"]) >= document["served"] > 0
+    assert {one["operation"] for one in document["uses"]} == {"gemm"}
     assert main([*asked, "--least", "0.01"]) == 0
     text = capsys.readouterr().out
-    assert f"{found['served']} of {found['problems']} problems of public models are served" in text
+    assert f"{document['served']} of {document['problems']} problems of public models are served" in text
     assert main([*asked, "--operation", "gemm", "--operation", "attention", "--least", "1"]) == 1
     assert "is served; asked: at least 100.0%" in capsys.readouterr().err
 
 
 def test_operations_without_a_kernel_are_counted_where_they_are_asked_for(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["coverage", kernels(), "--operation", "attention", "--dtype", "fp32", "--json"]) == 0
-    found = json.loads(capsys.readouterr().out)
-    assert found["served"] == 0 and {one["share"] for one in found["uses"]} == {0}
+    document = json.loads(capsys.readouterr().out)
+    assert document["served"] == 0 and {one["share"] for one in document["uses"]} == {0}
 
 
 def test_a_share_is_never_rounded_up_to_the_whole() -> None:

@@ -29,9 +29,9 @@ class Share:
 
     def as_json(self) -> dict[str, Any]:
         """Plain values; reasons are those of most problems."""
-        found = {"problems": self.problems, "served": self.served, "share": round(self.served / self.problems, 4)}
+        numbers = {"problems": self.problems, "served": self.served, "share": round(self.served / self.problems, 4)}
         return {
-            **found,
+            **numbers,
             **({"reasons": dict(self.reasons.most_common(5)), "example": self.example} if self.example else {}),
         }
 
@@ -42,9 +42,9 @@ Shares = Mapping[tuple[str, str, str], Share]
 
 def shares(dispatcher: Dispatcher, problems: Iterable[LayerProblem]) -> Shares:
     """Plan every problem. Nothing is launched, and no GPU is touched."""
-    found: dict[tuple[str, str, str], Share] = {}
+    by_use: dict[tuple[str, str, str], Share] = {}
     for one in problems:
-        share = found.setdefault((one.operation, one.use, one.dtype), Share())
+        share = by_use.setdefault((one.operation, one.use, one.dtype), Share())
         share.problems += 1
         try:
             dispatcher.plan(one.problem)
@@ -53,7 +53,7 @@ def shares(dispatcher: Dispatcher, problems: Iterable[LayerProblem]) -> Shares:
             share.example = share.example or f"{one.layer}: {one.problem}"
         else:
             share.served += 1
-    return found
+    return by_use
 
 
 def _reasons(dispatcher: Dispatcher, one: LayerProblem) -> set[str]:

@@ -15,11 +15,11 @@ def in_our_words(config: Mapping[str, Any], words: Words) -> dict[str, Any]:
 
     SpecError for what no kernel of the operation has.
     """
-    found = {
+    translated = {
         key: _section(section, words) if key in _SECTIONS and isinstance(section, Mapping) else section
         for key, section in config.items()
     }
-    return words.rewritten(found)
+    return words.rewritten(translated)
 
 
 def _section(section: Mapping[str, Any], words: Words) -> dict[str, Any]:

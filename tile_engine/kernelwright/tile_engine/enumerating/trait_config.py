@@ -41,10 +41,10 @@ def enumerate_kernels(config: object, arch: Arch) -> tuple[Kernel, ...]:
     rest = in_our_words({key: value for key, value in config.items() if key != "variant"}, meant.operation.words)
     if rest.get("op", op) != op:
         raise SpecError(f"variant {word!r} is one of {op}, but op is {rest['op']!r}; leave op out")
-    found = _product(rest, meant, arch) if "tile_config" in config else _of_tables(rest, meant, arch)
-    if not found:
+    kernels = _product(rest, meant, arch) if "tile_config" in config else _of_tables(rest, meant, arch)
+    if not kernels:
         raise EmptyExpansionError(f"the configuration leaves no kernel of {word} on {arch.name}")
-    unique = {kernel.identity: kernel for kernel in found}
+    unique = {kernel.identity: kernel for kernel in kernels}
     return tuple(sorted(unique.values(), key=lambda kernel: kernel.name))
 
 
@@ -57,18 +57,18 @@ def with_options(config: object, **options: str | None) -> object:
     stated = {name: value for name, value in options.items() if value is not None}
     if not isinstance(config, Mapping):
         return config
-    found = dict(config)
+    whole = dict(config)
     if variant := stated.pop("variant", None):
-        found.setdefault("variant", variant)
-        if found["variant"] != variant:
-            raise SpecError(f"--variant is {variant!r}, but the configuration's is {found['variant']!r}; leave one out")
-    problem = found.get("problem", {})
+        whole.setdefault("variant", variant)
+        if whole["variant"] != variant:
+            raise SpecError(f"--variant is {variant!r}, but the configuration's is {whole['variant']!r}; leave one out")
+    problem = whole.get("problem", {})
     if stated and isinstance(problem, Mapping):
-        found["problem"] = {**stated, **problem}
+        whole["problem"] = {**stated, **problem}
         for name, value in stated.items():
-            if found["problem"][name] != value:
+            if whole["problem"][name] != value:
                 raise SpecError(f"--{name} is {value!r}, but problem.{name} is {problem[name]!r}; leave one out")
-    return found
+    return whole
 
 
 def _product(rest: Mapping[str, Any], meant: Variant, arch: Arch) -> list[Kernel]:

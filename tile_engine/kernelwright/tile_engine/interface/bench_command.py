@@ -151,10 +151,10 @@ def _config(options: Mapping[str, Any]) -> Mapping[str, Any] | None:
         return None
     from kernelwright.codegen.inputs import read_json
 
-    found = read_json(options["config"])
-    if not isinstance(found, Mapping):
+    document = read_json(options["config"])
+    if not isinstance(document, Mapping):
         raise ValueError(f"{options['config']} is no object with variant and trait_config")
-    return found if options["variant"] is None else {"variant": options["variant"], **found}
+    return document if options["variant"] is None else {"variant": options["variant"], **document}
 
 
 def _built(config: Mapping[str, Any], device: Device, options: Mapping[str, Any]) -> KernelLibrary:

@@ -63,8 +63,8 @@ def test_the_dispatchers_choices_are_judged_without_a_model(tmp_path: Path, caps
     table = tmp_path / "t.csv"
     assert bench(tmp_path, "--kernels", "gemm_fp32_rcr_*") == 0
     assert main(["evaluate", "--table", str(table), "--table", str(table), "--json"]) == 0
-    found = json.loads(capsys.readouterr().out)["dispatcher"]
-    assert found["problems"] == 4 and 0 < found["mean"] <= found["top"]["3"] <= 1
+    score = json.loads(capsys.readouterr().out)["dispatcher"]
+    assert score["problems"] == 4 and 0 < score["mean"] <= score["top"]["3"] <= 1
     assert main(["evaluate", "--table", str(table), "--model", "m.json"]) == 2
     assert "add --library" in capsys.readouterr().err
     unmarked = [{**row, "selected": ""} for row in read_rows(table)]

@@ -41,28 +41,28 @@ def coverage_command(
     have = {str(kernel.spec["op"]) for kernel in dispatcher.kernels}
     chosen = operations or tuple(name for name in PROBLEMS if name in have)
     problems = (one for name in chosen for dtype in dtypes or _DTYPES[1:] for one in PROBLEMS[name](dtype))
-    found = shares(dispatcher, problems)
-    if not found:
+    by_use = shares(dispatcher, problems)
+    if not by_use:
         raise ValueError(f"the libraries hold kernels of {', '.join(sorted(have))}; allowed: {', '.join(PROBLEMS)}")
-    whole = total(found)
-    click.echo(_json(arch, found, whole) if as_json else "\n".join(_lines(arch, found, whole)))
+    whole = total(by_use)
+    click.echo(_json(arch, by_use, whole) if as_json else "\n".join(_lines(arch, by_use, whole)))
     if least is not None and whole.served < least * whole.problems:
         click.echo(f"{_percent(whole)} is served; asked: at least {least:.1%}", err=True)
         sys.exit(_BELOW)
 
 
-def _json(arch: str, found: Shares, whole: Share) -> str:
-    uses = [{"operation": op, "use": use, "dtype": dtype, **one.as_json()} for (op, use, dtype), one in found.items()]
+def _json(arch: str, by_use: Shares, whole: Share) -> str:
+    uses = [{"operation": op, "use": use, "dtype": dtype, **one.as_json()} for (op, use, dtype), one in by_use.items()]
     return json.dumps({"arch": arch, **whole.as_json(), "uses": uses})
 
 
-def _lines(arch: str, found: Shares, whole: Share) -> Sequence[str]:
-    width = max(len(f"{op}: {use}") for op, use, _ in found)
+def _lines(arch: str, by_use: Shares, whole: Share) -> Sequence[str]:
+    width = max(len(f"{op}: {use}") for op, use, _ in by_use)
     lines = [f"{arch}: {whole.served} of {whole.problems} problems of public models are served, {_percent(whole)}"]
-    for (op, use, dtype), one in found.items():
+    for (op, use, dtype), one in by_use.items():
         name, counted = f"{op}: {use}", f"{one.served}/{one.problems}"
         lines.append(f"  {name:<{width}}  {dtype:<4}  {counted:>11}  {_percent(one):>6}")
-    refused = [(key, one) for key, one in found.items() if one.example]
+    refused = [(key, one) for key, one in by_use.items() if one.example]
     if refused:
         lines.append("not served, by what kernels say:")
     for (op, use, dtype), one in refused:

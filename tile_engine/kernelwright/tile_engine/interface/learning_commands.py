@@ -95,7 +95,7 @@ def evaluate_command(
     """Compare a model's choices, and the dispatcher's when the tables were measured, with the fastest kernels."""
     from kernelwright.tile_engine.learning.judge import Judgement, judge
 
-    found: dict[str, Judgement | Efficiency] = {}
+    judgements: dict[str, Judgement | Efficiency] = {}
     head: dict[str, str] = {}
     only: dict[str, tuple[str, ...]] = {}
     if path is not None:
@@ -103,15 +103,15 @@ def evaluate_command(
             raise ValueError("a model scores kernels by their specs; add --library, the folder of the tables' kernels")
         model, examples, scores = _scored(tables, libraries, too_slow, units, path)
         head, only = {"sha256": model.digest}, {"dtype": model.dtypes, "arch": (model.arch,)}
-        found["model"] = judge(examples, scores)
+        judgements["model"] = judge(examples, scores)
     if (chosen := _dispatched(tables, only)) is not None:
-        found["dispatcher"] = chosen
-    if not found:
+        judgements["dispatcher"] = chosen
+    if not judgements:
         raise ValueError("no row of the tables is marked as selected, so there is no choice to compare")
     if as_json:
-        click.echo(json.dumps({**head, **{name: one.as_json() for name, one in found.items()}}))
+        click.echo(json.dumps({**head, **{name: one.as_json() for name, one in judgements.items()}}))
         return
-    for name, one in found.items():
+    for name, one in judgements.items():
         click.echo(f"{name}: {one}")
 
 
@@ -135,10 +135,10 @@ def validate_command(
         from kernelwright.tile_engine.report.charts import predicted_rates, save_png
 
         save_png(predicted_rates(examples.tflops.tolist(), list(map(model.rate, scores.tolist()))), png)
-    found = judge(examples, scores)
-    click.echo(str(found))
-    if found.mean < least:
-        raise ValueError(f"the mean share is {found.mean:.4f}; allowed: at least {least}")
+    judgement = judge(examples, scores)
+    click.echo(str(judgement))
+    if judgement.mean < least:
+        raise ValueError(f"the mean share is {judgement.mean:.4f}; allowed: at least {least}")
 
 
 def _dispatched(tables: tuple[Path, ...], only: Mapping[str, tuple[str, ...]]) -> Efficiency | None:

@@ -58,12 +58,12 @@ class Patterns:
 
     def matching(self, kernels: Sequence[_Kernel], where: str) -> list[_Kernel]:
         """Those that match, in their order. ValueError for none; ``where`` says what was searched."""
-        found = [kernel for kernel in kernels if self._match(kernel.name)]
-        if not found:
+        matches = [kernel for kernel in kernels if self._match(kernel.name)]
+        if not matches:
             names = [kernel.name for kernel in kernels[:5]]
             more = f" and {len(kernels) - 5} more" if len(kernels) > 5 else ""
             raise ValueError(f"none of {where} matches; names: {', '.join(names)}{more}")
-        return found
+        return matches
 
     def _match(self, name: str) -> bool:
         wanted = not self.wanted or any(fnmatch.fnmatchcase(name, pattern) for pattern in self.wanted)

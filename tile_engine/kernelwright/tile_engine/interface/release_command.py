@@ -53,8 +53,8 @@ def release_command(
     if into and (others := sorted({str(kernel.spec.op) for kernel in kernels.values()} - {"gemm"})):
         raise ValueError(f"--into writes rule sets of GEMM, not of {', '.join(others)}; take --specs")
     cost = {identity: operation(kernel.spec.op).seconds(kernel, loaded) for identity, kernel in kernels.items()}
-    found = choose_release(times, cost, reach, most)
-    for step in found.steps:
+    release = choose_release(times, cost, reach, most)
+    for step in release.steps:
         with_them = "".join(f" with {kernels[one].name}" for one in step.companions)
         click.echo(f"{step.efficiency:.4f} mean, {step.worst:.4f} worst, {step.cost:.0f} s: {step.kernel}{with_them}")
     content: dict[str, Any] = {
@@ -63,9 +63,9 @@ def release_command(
         "dtype": dtype,
         "device": sorted({row.get("device", "") for row in rows}),
         "dates": sorted({row.get("date", "") for row in rows}),
-        "problems": found.problems,
+        "problems": release.problems,
         "candidates": len({one.identity for one in times}),
-        "kernels": [_step(step, kernels) for step in found.steps],
+        "kernels": [_step(step, kernels) for step in release.steps],
     }
     output.write_text(json.dumps(content, indent=1) + "\n", "utf-8")
     whole = [one["spec"] for step in content["kernels"] for one in (step, *step["companions"])]

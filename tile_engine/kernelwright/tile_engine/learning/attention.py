@@ -35,8 +35,8 @@ class AttentionLearning:
         if not isinstance(problem, AttentionProblem) or problem.direction != "forward":
             return None
         p = problem.native()
-        found = {name: float(getattr(p, member)) for name, member in _MEMBERS.items()}
-        return found | {
+        features = {name: float(getattr(p, member)) for name, member in _MEMBERS.items()}
+        return features | {
             "masked": float(problem.mask != "none"),
             "capped": float(problem.soft_cap > 0),
             "size": float(ELEMENT_BYTES[DType(record["dtype"])]),
@@ -59,8 +59,8 @@ class AttentionLearning:
 @functools.cache
 def _families() -> Mapping[tuple[int, ...], str]:
     """Where models of several families have the same heads, that of the first one."""
-    found: dict[tuple[int, ...], str] = {}
+    by_heads: dict[tuple[int, ...], str] = {}
     for model in models():
         for one in attention_layers(model):
-            found.setdefault((one.q, one.kv, one.hdim_q, one.hdim_v), model.family)
-    return found
+            by_heads.setdefault((one.q, one.kv, one.hdim_q, one.hdim_v), model.family)
+    return by_heads

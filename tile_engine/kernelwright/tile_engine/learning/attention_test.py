@@ -20,8 +20,8 @@ def test_numbers_of_kernels_are_their_traits() -> None:
     for kernel in forward:
         traits = context(kernel, selection.arch)["traits"]
         assert isinstance(traits, dict)
-        found = LEARNING.inputs(RECORD, kernel.spec.model_dump(mode="json"), 3)
-        assert found is not None and found["splits"] == 3
+        inputs = LEARNING.inputs(RECORD, kernel.spec.model_dump(mode="json"), 3)
+        assert inputs is not None and inputs["splits"] == 3
         number = {
             name: int(str(traits.get(name, 0))) for name in ("tile_m0", "tile_n0", "packs_heads", "blocks_per_cu")
         }
@@ -30,7 +30,7 @@ def test_numbers_of_kernels_are_their_traits() -> None:
             **{"blocks": max(1, number["blocks_per_cu"]), "any_mask": "GENERIC" in str(traits["masks"])},
             **{"built_q": max(64, int(str(traits["hdim_q"]))), "built_v": max(64, int(str(traits["hdim_v"])))},
         }
-        assert {name: found[name] for name in stated} == stated, kernel.name
+        assert {name: inputs[name] for name in stated} == stated, kernel.name
 
 
 def test_forward_problems_alone_are_learned() -> None:

@@ -26,13 +26,13 @@ class ConvolutionLearning:
         if record["direction"] == "backward_weight" and record["g"] > 1 and record["g"] == record["c"] == record["k"]:
             return None
         problem = self._problem_of(record)
-        found = {name: float(record[column]) for name, column in _COUNTS.items()}
+        features = {name: float(record[column]) for name, column in _COUNTS.items()}
         for axis, out in zip("dhw", (1,) * (3 - len(problem.out_size)) + tuple(problem.out_size), strict=True):
-            found |= {f"in_{axis}": float(record[f"{axis}i"]), f"out_{axis}": float(out)}
-            found[f"stride_{axis}"] = float(record[f"stride_{axis}"])
-        found |= {f"filter_{axis}": float(record[point]) for axis, point in zip("dhw", "zyx", strict=True)}
-        found |= {f"tile_{axis}": float(spec["tile"][axis]) for axis in "mn"}
-        return found | {
+            features |= {f"in_{axis}": float(record[f"{axis}i"]), f"out_{axis}": float(out)}
+            features[f"stride_{axis}"] = float(record[f"stride_{axis}"])
+        features |= {f"filter_{axis}": float(record[point]) for axis, point in zip("dhw", "zyx", strict=True)}
+        features |= {f"tile_{axis}": float(spec["tile"][axis]) for axis in "mn"}
+        return features | {
             "wave_m": float(spec["wave"]["m"]),
             "pitch": float(_fold_pitch(record)),
             "data": float(record["direction"] == "backward_data"),

@@ -72,11 +72,11 @@ def read_specs(folders: Iterable[Path], arch: Arch) -> dict[str, Mapping[str, An
 
     ValueError for a folder without a manifest.
     """
-    found: dict[str, Mapping[str, Any]] = {}
+    by_identity: dict[str, Mapping[str, Any]] = {}
     for folder in folders:
         if folder.is_file() and isinstance(listed := read_json(folder), list):
             kernels = [parse_kernel(spec, arch) for spec in listed]
-            found |= {kernel.identity: kernel.spec.model_dump(mode="json") for kernel in kernels}
+            by_identity |= {kernel.identity: kernel.spec.model_dump(mode="json") for kernel in kernels}
             continue
         manifests = [folder] if folder.is_file() else sorted(folder.rglob("manifest.json"))
         if not manifests:
@@ -84,8 +84,8 @@ def read_specs(folders: Iterable[Path], arch: Arch) -> dict[str, Mapping[str, An
         for manifest in manifests:
             content = checked(_Library, read_json(manifest), repr(str(manifest)))
             if content.arch == arch.name:
-                found |= {kernel.identity: kernel.spec for kernel in content.kernels}
-    return found
+                by_identity |= {kernel.identity: kernel.spec for kernel in content.kernels}
+    return by_identity
 
 
 def examples_of(
@@ -114,7 +114,7 @@ def examples_of(
         raise ValueError(f"no library holds kernel {unknown[0]} ({len(unknown)} such); add its folder with --library")
     records = {key: record_of(operation, dict(zip(operation.columns, key, strict=True))) for key, _, _ in best}
     read = {key: learned.inputs(records[key[0]], specs[key[1]], key[2]) for key in best}
-    inputs = {key: {**found, "units": float(units)} for key, found in read.items() if found is not None}
+    inputs = {key: {**features, "units": float(units)} for key, features in read.items() if features is not None}
     if not inputs:
         raise ValueError(f"no problem of the tables is one whose selection is learned; {schema.op} has others")
     problems = {key: index for index, key in enumerate(dict.fromkeys(problem for problem, _, _ in inputs))}
@@ -157,15 +157,15 @@ def _key(cells: Cells, columns: Sequence[str], valued: bool) -> _Key:
 
 def _best(rows: Sequence[Cells], columns: Sequence[str], valued: bool) -> dict[_Key, _Measured]:
     """The fastest of each key's times."""
-    found: dict[_Key, Timed] = {}
+    fastest: dict[_Key, Timed] = {}
     selected: set[_Key] = set()
     for one in timed(rows):
         key = _key(one.cells, columns, valued)
         if one.selected:
             selected.add(key)
-        if key not in found or one.milliseconds < found[key].milliseconds:
-            found[key] = one
-    return {key: _Measured(one.kernel, float(one.cells["tflops"]), key in selected) for key, one in found.items()}
+        if key not in fastest or one.milliseconds < fastest[key].milliseconds:
+            fastest[key] = one
+    return {key: _Measured(one.kernel, float(one.cells["tflops"]), key in selected) for key, one in fastest.items()}
 
 
 def _slow(
@@ -175,8 +175,8 @@ def _slow(
     fastest: dict[tuple[str, ...], float] = {}
     for (problem, _, _), one in best.items():
         fastest[problem] = max(fastest.get(problem, 0.0), one.tflops)
-    found = {_key(cells, columns, valued): cells["kernel"] for cells in rows if cells["status"] == "slow"}
-    left = {key: name for key, name in found.items() if key[0] in fastest and key not in best}
+    slow_kernels = {_key(cells, columns, valued): cells["kernel"] for cells in rows if cells["status"] == "slow"}
+    left = {key: name for key, name in slow_kernels.items() if key[0] in fastest and key not in best}
     return {key: _Measured(name, fastest[key[0]] / 2, False, True) for key, name in left.items()}
 
 

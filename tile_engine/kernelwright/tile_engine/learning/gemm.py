@@ -23,11 +23,11 @@ class GemmLearning:
         """As ``kw_gemm_problem`` and ``kw_gemm_traits`` hold them."""
         size_a, size_c = (float(ELEMENT_BYTES[DType(spec[name])]) for name in ("dtype_a", "dtype_c"))
         tile, warp = spec["tile"], spec["warp_tile"]
-        found: dict[str, float] = {name: float(record[name]) for name in (*_EXTENTS, "batch")}
-        found |= {f"tile_{axis}": float(tile[axis]) for axis in "mnk"}
-        found |= {f"cluster_{axis}": float(spec.get("cluster", {}).get(axis, 1)) for axis in "mn"}
+        features: dict[str, float] = {name: float(record[name]) for name in (*_EXTENTS, "batch")}
+        features |= {f"tile_{axis}": float(tile[axis]) for axis in "mnk"}
+        features |= {f"cluster_{axis}": float(spec.get("cluster", {}).get(axis, 1)) for axis in "mn"}
         plain = warp["m"] == _ROWS and warp["n"] == tile["n"]
-        return found | {
+        return features | {
             "size_a": size_a,
             "size_c": size_c,
             "warp_tile_m": float(warp["m"]),

@@ -28,10 +28,10 @@ PROBLEMS = ((1, 4096, 4096), (200, 1024, 16384), (333, 3072, 12288), (4096, 4096
 
 
 def test_numbers_are_those_of_the_formula() -> None:
-    found = {name: float(text) for name, text in SCHEMA.terms.items() if name.startswith("k")}
+    terms = {name: float(text) for name, text in SCHEMA.terms.items() if name.startswith("k")}
     formula = constants(find("operations.gemm.formulas.hopper").text)
     numbers = {"k" + "".join(word.capitalize() for word in name.split("_")): value for name, value in formula.items()}
-    assert found and found.items() <= numbers.items()
+    assert terms and terms.items() <= numbers.items()
 
 
 @pytest.mark.parametrize("cluster", CLUSTERS, ids=lambda one: f"{one[0]}x{one[1]}")

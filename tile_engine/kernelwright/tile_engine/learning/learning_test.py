@@ -82,8 +82,8 @@ def test_a_model_learns_the_rule_on_unseen_families(
     assert main([*both, "--also", "fp8"]) == 2
     capsys.readouterr()
     assert main(["evaluate", *options(data), "--model", str(model), "--json"]) == 0
-    found = json.loads(capsys.readouterr().out)
-    assert found["model"]["mean"] > 0.98 > found["dispatcher"]["mean"]
+    document = json.loads(capsys.readouterr().out)
+    assert document["model"]["mean"] > 0.98 > document["dispatcher"]["mean"]
     assert main(["validate", *options(data), "--model", str(model)]) == 2
     assert "the model was trained on table.csv" in capsys.readouterr().err
     other = data[0].rename(data[0].with_name("other.csv"))
@@ -97,9 +97,9 @@ def test_judgements_say_what_they_are_shares_of() -> None:
     rows = [(0, 10.0, 3.0), (0, 20.0, 1.0), (0, 5.0, 2.0), (1, 8.0, 1.0), (1, 4.0, 0.0)]
     problem, tflops, scores = (np.array(column) for column in zip(*rows, strict=True))
     none = np.zeros(len(rows))
-    found = judge(Examples(none, tflops, problem, none, none, none > 0, ("k",) * 5, (), {}), scores)
-    assert (found.problems, found.mean, found.median, found.p10, found.minimum) == (2, 0.75, 0.75, 0.5, 0.5)
-    assert found.hits == {1: 1, 3: 2, 5: 2} and found.top == {1: 0.75, 3: 1.0, 5: 1.0}
+    score = judge(Examples(none, tflops, problem, none, none, none > 0, ("k",) * 5, (), {}), scores)
+    assert (score.problems, score.mean, score.median, score.p10, score.minimum) == (2, 0.75, 0.75, 0.5, 0.5)
+    assert score.hits == {1: 1, 3: 2, 5: 2} and score.top == {1: 0.75, 3: 1.0, 5: 1.0}
 
 
 def test_rows_weigh_by_their_share_of_the_fastest_rate() -> None:
@@ -123,8 +123,8 @@ def test_specs_come_from_a_list_too(tmp_path: Path) -> None:
     spec = {"op": "gemm", "dtype": "bf16", "layout": "rcr", "tile": [64, 128, 64], "wave": [1, 1, 1]}
     path = tmp_path / "specs.json"
     path.write_text(json.dumps([{**spec, "warp_tile": [64, 128, 16], "scheduler": "pingpong", "persistent": True}]))
-    (found,) = read_specs([path], load("sm_90a")).values()
-    assert found["tile"] == {"m": 64, "n": 128, "k": 64} and found["dtype_c"] == "bf16"
+    (parsed,) = read_specs([path], load("sm_90a")).values()
+    assert parsed["tile"] == {"m": 64, "n": 128, "k": 64} and parsed["dtype_c"] == "bf16"
     with pytest.raises(ValueError, match=r"holds no manifest\.json"):
         read_specs([tmp_path], load("sm_90a"))
 
@@ -134,9 +134,9 @@ def test_each_number_of_slices_is_an_example(data: tuple[Path, Path]) -> None:
     cut = {**rows[0], "choices": "split_k=2", "latency_ms": "1e9", "tflops": "0.001"}
     repeated = {**rows[0], "latency_ms": str(float(rows[0]["latency_ms"]) * 2)}
     specs = {f"id{tile}": spec(tile) for tile in TILES}
-    found = examples_of([*rows, cut, repeated], specs, schema_of("gemm"), ("bf16",), load("sm_90a"), 132)
-    slices = found.features[:, list(schema_of("gemm").features).index("slices")]
-    assert slices.tolist() == [1, 1, 1, 2] and found.tflops.argmin() == 3
+    examples = examples_of([*rows, cut, repeated], specs, schema_of("gemm"), ("bf16",), load("sm_90a"), 132)
+    slices = examples.features[:, list(schema_of("gemm").features).index("slices")]
+    assert slices.tolist() == [1, 1, 1, 2] and examples.tflops.argmin() == 3
     with pytest.raises(ValueError, match=r"no library holds kernel id16 \(3 such\)"):
         examples_of([*rows, cut], {}, schema_of("gemm"), ("bf16",), load("sm_90a"), 132)
     with pytest.raises(ValueError, match="hold no time of fp8"):
@@ -149,8 +149,8 @@ def test_what_was_too_slow_to_be_timed_counts_where_it_is_asked_for(data: tuple[
     specs = {f"id{tile}": spec(tile) for tile in TILES}
     arguments = (specs, schema_of("gemm"), ("bf16",), load("sm_90a"), 132)
     assert len(examples_of([*rows[:2], slow], *arguments).tflops) == 2
-    found = examples_of([*rows[:2], slow], *arguments, too_slow=True)
-    assert dict(zip(found.kernels, found.tflops.tolist(), strict=True))["k256"] == max(found.tflops) / 2
+    examples = examples_of([*rows[:2], slow], *arguments, too_slow=True)
+    assert dict(zip(examples.kernels, examples.tflops.tolist(), strict=True))["k256"] == max(examples.tflops) / 2
     assert examples_of([*rows, slow], *arguments, too_slow=True).tflops.tolist() == [
         float(row["tflops"]) for row in rows
     ]

@@ -111,8 +111,8 @@ def shares(examples: Examples) -> np.ndarray[Any, Any]:
 
 def weights(examples: Examples, options: Options) -> np.ndarray[Any, Any]:
     """The weight of each row, see :class:`Options`; the least for kernels that were too slow to be timed."""
-    found = np.where(examples.slow, LEAST_WEIGHT, np.maximum(shares(examples) ** options.focus, LEAST_WEIGHT))
-    return np.asarray(found / np.bincount(examples.problem)[examples.problem] ** options.evenness)
+    focused = np.where(examples.slow, LEAST_WEIGHT, np.maximum(shares(examples) ** options.focus, LEAST_WEIGHT))
+    return np.asarray(focused / np.bincount(examples.problem)[examples.problem] ** options.evenness)
 
 
 def within(examples: Examples, values: np.ndarray[Any, Any], options: Options) -> np.ndarray[Any, Any]:

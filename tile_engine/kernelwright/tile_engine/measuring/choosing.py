@@ -48,19 +48,19 @@ def choices(child: Child, records: Mapping[int, Record], warn: Callable[[str], N
     the library, ValueError for a record.
     """
     planner = replace(child, command=PLANNER)
-    left, found = dict(records), dict[int, Choice]()
+    left, chosen = dict(records), dict[int, Choice]()
     while left:
-        trouble = _of_one_process(planner, left, found)
+        trouble = _of_one_process(planner, left, chosen)
         if trouble is not None:
             index = next(iter(left))
             warn(f"problem {index} has no plan: {trouble.status}, {trouble.reason}; no kernel is marked as selected")
-            found[index] = Choice()
+            chosen[index] = Choice()
             del left[index]
-    return found
+    return chosen
 
 
-def _of_one_process(child: Child, left: dict[int, Record], found: dict[int, Choice]) -> Trouble | None:
-    """Move problems from ``left`` to ``found``; why the process did not come to the last one."""
+def _of_one_process(child: Child, left: dict[int, Record], chosen: dict[int, Choice]) -> Trouble | None:
+    """Move problems from ``left`` to ``chosen``; why the process did not come to the last one."""
     lines = Lines()
     asked = {**child.asked, "records": [[index, dict(record)] for index, record in left.items()]}
     with request(asked) as file, Supervised(child.command, stdin=file, out=lines) as process:
@@ -71,7 +71,7 @@ def _of_one_process(child: Child, left: dict[int, Record], found: dict[int, Choi
             event = _event(next_line(process, lines, child.kernel_timeout_s), lambda said: _is_choice(said, left))
             if isinstance(event, Trouble):
                 return event
-            found[event["problem"]] = Choice(frozenset(event["selected"]), event["ranks"])
+            chosen[event["problem"]] = Choice(frozenset(event["selected"]), event["ranks"])
             del left[event["problem"]]
     return None
 

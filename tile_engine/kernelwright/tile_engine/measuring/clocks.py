@@ -19,10 +19,10 @@ _DPM_CLOCKS = {"sm": "pp_dpm_sclk", "memory": "pp_dpm_mclk"}
 def cpu_clocks(cpuinfo: Path = _CPUINFO) -> str:
     """``cpu=MHz``, the highest of the processor's cores; empty where the kernel does not say."""
     try:
-        found = [float(mhz) for mhz in re.findall(r"^cpu MHz\s*:\s*([\d.]+)", cpuinfo.read_text("utf-8"), re.MULTILINE)]
+        rates = [float(mhz) for mhz in re.findall(r"^cpu MHz\s*:\s*([\d.]+)", cpuinfo.read_text("utf-8"), re.MULTILINE)]
     except OSError:
         return ""
-    return f"cpu={round(max(found))}" if found else ""
+    return f"cpu={round(max(rates))}" if rates else ""
 
 
 def cuda_clocks(driver: Any, ordinal: int, management: Any = None) -> str:
@@ -43,12 +43,12 @@ def cuda_clocks(driver: Any, ordinal: int, management: Any = None) -> str:
     )
     if failed:
         return ""
-    found = []
+    clocks = []
     for name, kind in _NVML_CLOCKS.items():
         mhz = ctypes.c_uint()
         if not nvml.nvmlDeviceGetClockInfo(handle, kind, ctypes.byref(mhz)):
-            found.append(f"{name}={mhz.value}")
-    return ";".join(found)
+            clocks.append(f"{name}={mhz.value}")
+    return ";".join(clocks)
 
 
 def hip_clocks(runtime: Any, ordinal: int, devices: Path = _PCI_DEVICES) -> str:
@@ -59,11 +59,11 @@ def hip_clocks(runtime: Any, ordinal: int, devices: Path = _PCI_DEVICES) -> str:
     place = ctypes.create_string_buffer(_BUS_ID_BYTES)
     if runtime.hipDeviceGetPCIBusId(place, _BUS_ID_BYTES, ordinal):
         return ""
-    found = []
+    clocks = []
     for name, file in _DPM_CLOCKS.items():
         try:
             text = (devices / place.value.decode().lower() / file).read_text("utf-8")
         except (OSError, UnicodeDecodeError):
             continue
-        found += [f"{name}={mhz}" for mhz in re.findall(r"^\d+:\s*(\d+)\s*[Mm][Hh]z\s*\*", text, re.MULTILINE)]
-    return ";".join(found)
+        clocks += [f"{name}={mhz}" for mhz in re.findall(r"^\d+:\s*(\d+)\s*[Mm][Hh]z\s*\*", text, re.MULTILINE)]
+    return ";".join(clocks)

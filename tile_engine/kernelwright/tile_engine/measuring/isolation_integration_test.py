@@ -81,12 +81,12 @@ def test_a_kernel_costs_its_own_row_whatever_it_does(
     child = Child(library, "cpu", "gemm", settings, LIMIT_S)
     kernels = [identity(digit) for digit in "102"]
     start = time.monotonic()
-    found = {report["kernel"]: report for report in child.reports(RECORD, kernels)}
+    by_kernel = {report["kernel"]: report for report in child.reports(RECORD, kernels)}
     assert time.monotonic() - start < LONGEST_S
     status, reason = DEEDS[deed]
-    print(deed, found[kernels[0]], f"{time.monotonic() - start:.1f} s")
-    assert [found[kernel]["status"] for kernel in kernels] == [status, "ok", "ok"]
-    assert reason in found[kernels[0]]["reason"] and len(found[kernels[0]]["reason"]) < 3000
+    print(deed, by_kernel[kernels[0]], f"{time.monotonic() - start:.1f} s")
+    assert [by_kernel[kernel]["status"] for kernel in kernels] == [status, "ok", "ok"]
+    assert reason in by_kernel[kernels[0]]["reason"] and len(by_kernel[kernels[0]]["reason"]) < 3000
 
 
 def identity(digit: str) -> str:

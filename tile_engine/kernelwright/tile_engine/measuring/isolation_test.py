@@ -37,37 +37,37 @@ def reports(program: str, kernels: list[str], timeout_s: float = 5.0) -> list[di
 
 
 def test_one_process_measures_a_batch() -> None:
-    found = reports(WORKER, ["a", "b", "c"])
-    assert [report["kernel"] for report in found] == ["a", "b", "c"]
-    assert len({report["pid"] for report in found}) == 1
+    rows = reports(WORKER, ["a", "b", "c"])
+    assert [report["kernel"] for report in rows] == ["a", "b", "c"]
+    assert len({report["pid"] for report in rows}) == 1
 
 
 def test_a_hang_costs_one_kernel_and_its_time() -> None:
     start = time.monotonic()
-    found = reports(WORKER, ["a", "hang", "b"], timeout_s=1.0)
-    assert [(report["kernel"], report["status"]) for report in found] == [("a", "ok"), ("hang", TIMED_OUT), ("b", "ok")]
-    assert found[1]["reason"] == "no answer in 1 s"
+    rows = reports(WORKER, ["a", "hang", "b"], timeout_s=1.0)
+    assert [(report["kernel"], report["status"]) for report in rows] == [("a", "ok"), ("hang", TIMED_OUT), ("b", "ok")]
+    assert rows[1]["reason"] == "no answer in 1 s"
     assert time.monotonic() - start < 30  # nobody waits for the 1000 s of the child's own child
 
 
 def test_a_crash_costs_one_kernel_and_says_how_it_ended() -> None:
-    found = reports(WORKER, ["crash", "a", "b"])
-    assert [(report["kernel"], report["status"]) for report in found] == [("crash", CRASHED), ("a", "ok"), ("b", "ok")]
-    assert found[0]["reason"] == "signal SIGSEGV: about to crash"
+    rows = reports(WORKER, ["crash", "a", "b"])
+    assert [(report["kernel"], report["status"]) for report in rows] == [("crash", CRASHED), ("a", "ok"), ("b", "ok")]
+    assert rows[0]["reason"] == "signal SIGSEGV: about to crash"
 
 
 def test_a_process_that_ends_by_itself_leaves_the_others_to_the_next() -> None:
-    found = reports(WORKER, ["a", "spoil", "b", "c"])
-    assert [(report["kernel"], report["status"]) for report in found] == [
+    rows = reports(WORKER, ["a", "spoil", "b", "c"])
+    assert [(report["kernel"], report["status"]) for report in rows] == [
         (name, "ok") for name in ("a", "spoil", "b", "c")
     ]
-    assert len({report["pid"] for report in found[:2]}) == len({report["pid"] for report in found[2:]}) == 1
-    assert found[1]["pid"] != found[2]["pid"]
+    assert len({report["pid"] for report in rows[:2]}) == len({report["pid"] for report in rows[2:]}) == 1
+    assert rows[1]["pid"] != rows[2]["pid"]
 
 
 def test_a_crash_between_kernels_costs_the_next() -> None:
-    found = reports(WORKER, ["late", "a", "b"])
-    assert [(report["kernel"], report["status"]) for report in found] == [("late", "ok"), ("a", CRASHED), ("b", "ok")]
+    rows = reports(WORKER, ["late", "a", "b"])
+    assert [(report["kernel"], report["status"]) for report in rows] == [("late", "ok"), ("a", CRASHED), ("b", "ok")]
 
 
 def test_a_process_that_ends_without_a_report_costs_its_first_kernel() -> None:
@@ -75,6 +75,6 @@ def test_a_process_that_ends_without_a_report_costs_its_first_kernel() -> None:
 
 
 def test_a_worker_that_cannot_start_says_why_for_each_kernel() -> None:
-    found = reports("raise SystemExit('no such library')", ["a", "b"])
-    assert [report["status"] for report in found] == [CRASHED, CRASHED]
-    assert {report["reason"] for report in found} == {"exit code 1: no such library"}
+    rows = reports("raise SystemExit('no such library')", ["a", "b"])
+    assert [report["status"] for report in rows] == [CRASHED, CRASHED]
+    assert {report["reason"] for report in rows} == {"exit code 1: no such library"}

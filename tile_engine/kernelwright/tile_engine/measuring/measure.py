@@ -58,9 +58,9 @@ class Measurement:
                 timed[name], reports[name] = launches, report
             else:
                 yield report
-        found = on_device.seconds(timed, lambda name: begin(reports[name]["kernel"]))
+        samples = on_device.seconds(timed, lambda name: begin(reports[name]["kernel"]))
         clocks = on_device.clocks()
-        for name, seconds in found.items():
+        for name, seconds in samples.items():
             times = [statistics.median(seconds), min(seconds), max(seconds)] if seconds else None
             latency = times and [1e3 * value for value in times]
             yield {**reports[name], "latency_ms": latency, "clocks": clocks}

@@ -28,14 +28,14 @@ def in_turns(
         for name, work in measured.items():
             begin(name)
             work()
-    found: dict[str, list[float]] = {name: [] for name in measured}
+    samples: dict[str, list[float]] = {name: [] for name in measured}
     names = list(measured)
     for turn in range(settings.rounds):
         first = turn % len(names) if names else 0
         for name in names[first:] + names[:first]:
             begin(name)
-            found[name].append(measured[name]())
-    return found
+            samples[name].append(measured[name]())
+    return samples
 
 
 def repeat_for(once_s: float, settings: Settings) -> int:

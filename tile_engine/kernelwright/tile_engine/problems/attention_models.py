@@ -53,19 +53,19 @@ def attention_layers(model: Model) -> Iterator[Heads]:
 @cache
 def attention_origins() -> Mapping[tuple[int, ...], tuple[str, str]]:
     """The first model that has heads of these numbers and sizes (q, kv, hdim_q, hdim_v), and the heads as words."""
-    found: dict[tuple[int, ...], tuple[str, str]] = {}
+    by_heads: dict[tuple[int, ...], tuple[str, str]] = {}
     for model in models():
         for one in attention_layers(model):
             words = f"{one.q} heads of Q, {one.kv} of K and V"
-            found.setdefault((one.q, one.kv, one.hdim_q, one.hdim_v), (model.name, words))
-    return found
+            by_heads.setdefault((one.q, one.kv, one.hdim_q, one.hdim_v), (model.name, words))
+    return by_heads
 
 
 @cache
 def _features() -> Mapping[str, Mapping[str, Any]]:
     """By name of a model. ValueError for a name that is none."""
     text = resources.files(__package__).joinpath("data/attention_models.json").read_text("utf-8")
-    found: Mapping[str, Mapping[str, Any]] = json.loads(text)["models"]
-    if unknown := set(found) - {model.name for model in models()}:
+    features: Mapping[str, Mapping[str, Any]] = json.loads(text)["models"]
+    if unknown := set(features) - {model.name for model in models()}:
         raise ValueError(f"attention_models.json names {', '.join(sorted(unknown))}; allowed: models of models.json")
-    return found
+    return features

@@ -13,8 +13,8 @@ HEADS = ("nhead_q", "nhead_k", "hdim_q", "hdim_v", "bias", "soft_cap", "sink", "
 
 @pytest.mark.parametrize("key", [key for key in KEYS if key.startswith("attention") and key.endswith("bf16")])
 def test_every_key_holds_legal_problems(key: str) -> None:
-    found = problems(ATTENTION, key)
-    assert len(found) > 20 and all(one["dtype"] == "bf16" for one in found)
+    records = problems(ATTENTION, key)
+    assert len(records) > 20 and all(one["dtype"] == "bf16" for one in records)
     uses = {
         "backward": {"backward"},
         "append": {"append"},
@@ -23,7 +23,7 @@ def test_every_key_holds_legal_problems(key: str) -> None:
         "all": {"forward", "backward"},
         "between": {"forward", "backward"},
     }
-    assert {one["direction"] for one in found} == uses.get(key.split("-")[-2], {"forward"})
+    assert {one["direction"] for one in records} == uses.get(key.split("-")[-2], {"forward"})
 
 
 def test_three_hundred_problems_are_held_out() -> None:
@@ -53,10 +53,10 @@ def test_lengths_between_are_of_tuning_layers_and_posed_once() -> None:
 
 
 def test_features_of_models_are_posed() -> None:
-    found = [one for part in PARTS for key in ("prefill", "decode") for one in attention_problems(part, key)]
+    records = [one for part in PARTS for key in ("prefill", "decode") for one in attention_problems(part, key)]
     for name in ("soft_cap", "sink", "page_size", "ragged"):
-        assert any(one.get(name) for one in found), name
-    assert {one["bias"] for one in found} == {"none", "alibi", "elementwise"}
-    assert {one.get("window_left", -1) for one in found} == {-1, 128, 2047, 4096}
-    assert any(one["hdim_q"] == 192 and one["hdim_v"] == 128 for one in found)  # latent attention
-    assert any(one["seqlen_q"] % 8 for one in found) and any(one["seqlen_k"] > one["seqlen_q"] > 1 for one in found)
+        assert any(one.get(name) for one in records), name
+    assert {one["bias"] for one in records} == {"none", "alibi", "elementwise"}
+    assert {one.get("window_left", -1) for one in records} == {-1, 128, 2047, 4096}
+    assert any(one["hdim_q"] == 192 and one["hdim_v"] == 128 for one in records)  # latent attention
+    assert any(one["seqlen_q"] % 8 for one in records) and any(one["seqlen_k"] > one["seqlen_q"] > 1 for one in records)

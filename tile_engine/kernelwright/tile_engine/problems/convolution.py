@@ -50,8 +50,8 @@ def conv_problems(part: str, dims: int) -> tuple[LayerProblem, ...]:
     if part == HELD_OUT:
         tuned = {one.layer for one in _problems(TUNING, dims)}
         problems = [one for one in problems if one.layer not in tuned]
-    found = {(one.layer, one.images): one for one in reversed(problems)}
-    return tuple(reversed(found.values()))
+    unique = {(one.layer, one.images): one for one in reversed(problems)}
+    return tuple(reversed(unique.values()))
 
 
 def _problems(part: str, dims: int) -> Iterator[LayerProblem]:
@@ -103,15 +103,15 @@ def _records(named: str) -> list[Record]:
         return [_record(one, direction, dtype) for one in conv_problems(part, dims)]
     if named in _EDGES:
         return [{**fields, "dtype": _EDGES[named]} for fields in conv_edges()]
-    found: list[Record] = []
+    records: list[Record] = []
     for dims, most in _VALIDATION.items():
         problems = conv_problems(HELD_OUT, dims)
         step = max(1, len(problems) // most)
         chosen = problems[::step][:most]
-        found += [
+        records += [
             _record(one, DIRECTIONS[place % len(DIRECTIONS)], _VALIDATIONS[named]) for place, one in enumerate(chosen)
         ]
-    return found
+    return records
 
 
 def _record(one: LayerProblem, direction: str, dtype: str) -> Record:

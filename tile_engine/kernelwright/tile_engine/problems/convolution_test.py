@@ -19,7 +19,7 @@ def test_a_family_has_one_part_and_there_are_enough_held_out_problems() -> None:
     parts: dict[str, set[str]] = {}
     for network in networks():
         parts.setdefault(network.family, set()).add(network.part)
-    assert all(len(found) == 1 for found in parts.values())
+    assert all(len(own_parts) == 1 for own_parts in parts.values())
     assert len(conv_problems("held-out", 2)) >= 250 and len(conv_problems("held-out", 3)) >= 50
     with pytest.raises(ValueError, match="no part of the networks"):
         conv_problems("validation", 2)
@@ -36,29 +36,29 @@ def test_no_held_out_layer_is_a_tuning_layer(dims: int) -> None:
 
 
 def test_validation_holds_every_direction_in_both_numbers_of_dimensions() -> None:
-    found = problems(CONV, "conv-validation-fp32")
-    deep = [one for one in found if one["di"] > 1]
-    assert (len(found), len(deep)) == (300, 50)
-    for part in (deep, found):
+    records = problems(CONV, "conv-validation-fp32")
+    deep = [one for one in records if one["di"] > 1]
+    assert (len(records), len(deep)) == (300, 50)
+    for part in (deep, records):
         assert {one["direction"] for one in part} == {"forward", "backward_data", "backward_weight"}
 
 
 def test_edges_pose_every_kind_of_filter_in_every_direction() -> None:
-    found = problems(CONV, "conv-edges-bf16")
+    records = problems(CONV, "conv-edges-bf16")
     kinds: list[Callable[[Record], bool]] = [
         lambda one: one["di"] > 1, lambda one: one["g"] == one["c"] > 1, lambda one: 1 < one["g"] < one["c"],
         lambda one: one["stride_h"] > one["y"], lambda one: one["stride_h"] != one["stride_w"],
         lambda one: one["dilation_h"] > 1, lambda one: one["pad_h"] >= one["y"], lambda one: one["y"] == one["hi"] > 1,
         lambda one: one["y"] > one["hi"], lambda one: one["y"] != one["x"],
     ]  # fmt: skip
-    directions = [{one["direction"] for one in found if kind(one)} for kind in kinds]
+    directions = [{one["direction"] for one in records if kind(one)} for kind in kinds]
     assert all(one == {"forward", "backward_data", "backward_weight"} for one in directions)
 
 
 @pytest.mark.parametrize("key", [key for key in KEYS if key.startswith("conv") and key.endswith("bf16")])
 def test_every_key_holds_legal_problems(key: str) -> None:
-    found = problems(CONV, key)
-    assert found and all(CONV.flops(one) > 0 and one["dtype"] == "bf16" for one in found)
+    records = problems(CONV, key)
+    assert records and all(CONV.flops(one) > 0 and one["dtype"] == "bf16" for one in records)
     with pytest.raises(ValueError, match="is a key of another operation than gemm"):
         problems(measurable("gemm"), key)
 

@@ -58,18 +58,18 @@ def layer_problems(part: str) -> tuple[LayerProblem, ...]:
     if part == HELD_OUT:
         tuned = _TUNED_BEFORE | {(problem.n, problem.k) for problem in _problems(TUNING)}
         problems = [problem for problem in problems if (problem.n, problem.k) not in tuned]
-    found = {(p.m, p.n, p.k, p.epilogue): p for p in reversed(problems)}
-    return tuple(reversed(found.values()))
+    unique = {(p.m, p.n, p.k, p.epilogue): p for p in reversed(problems)}
+    return tuple(reversed(unique.values()))
 
 
 @cache
 def weights() -> Mapping[tuple[int, int], tuple[str, str]]:
     """Extents (n, k) of the linear layers of all models: the first model that has such a layer, and the layer."""
-    found: dict[tuple[int, int], tuple[str, str]] = {}
+    by_extents: dict[tuple[int, int], tuple[str, str]] = {}
     for model in models():
         for layer in linear_layers(model):
-            found.setdefault((layer.n, layer.k), (model.name, layer.name))
-    return found
+            by_extents.setdefault((layer.n, layer.k), (model.name, layer.name))
+    return by_extents
 
 
 def tall_problems() -> tuple[LayerProblem, ...]:
@@ -79,12 +79,12 @@ def tall_problems() -> tuple[LayerProblem, ...]:
     """
     problems = layer_problems(TUNING)
     known = {(one.m, one.n, one.k) for one in problems}
-    found: dict[tuple[int, int, int], LayerProblem] = {}
+    by_shape: dict[tuple[int, int, int], LayerProblem] = {}
     for one in problems:
         for m in (rows for kind in ROWS[1:-1] for rows in kind):
             if one.k >= 2 * one.n and (m, one.n, one.k) not in known:
-                found.setdefault((m, one.n, one.k), replace(one, m=m))
-    return tuple(found.values())
+                by_shape.setdefault((m, one.n, one.k), replace(one, m=m))
+    return tuple(by_shape.values())
 
 
 def few_rows_problems(part: str) -> tuple[LayerProblem, ...]:
@@ -94,12 +94,12 @@ def few_rows_problems(part: str) -> tuple[LayerProblem, ...]:
     """
     problems = layer_problems(part)
     known = {(one.m, one.n, one.k) for one in problems}
-    found: dict[tuple[int, int, int], LayerProblem] = {}
+    by_shape: dict[tuple[int, int, int], LayerProblem] = {}
     for m in (rows for kind in ROWS[:_LAST_TOKENS] for rows in kind):
         for one in problems:
             if (m, one.n, one.k) not in known:
-                found.setdefault((m, one.n, one.k), replace(one, m=m))
-    return tuple(found.values())
+                by_shape.setdefault((m, one.n, one.k), replace(one, m=m))
+    return tuple(by_shape.values())
 
 
 def _problems(part: str) -> Iterator[LayerProblem]:

@@ -13,8 +13,8 @@ def test_families_are_many_and_have_one_part() -> None:
     parts: dict[str, set[str]] = {}
     for model in models():
         parts.setdefault(model.family, set()).add(model.part)
-    assert all(len(found) == 1 for found in parts.values())
-    assert sum(found == {HELD_OUT} for found in parts.values()) >= 12
+    assert all(len(own_parts) == 1 for own_parts in parts.values())
+    assert sum(own_parts == {HELD_OUT} for own_parts in parts.values()) >= 12
     assert len({model.name for model in models()}) == len(models())
 
 

@@ -32,8 +32,8 @@ def linear_layers(model: Model) -> tuple[LinearLayer, ...]:
 def epilogue_fields(epilogue: str) -> dict[str, Any]:
     """The fields of a GEMM problem that a layer's epilogue, such as ``bias_fast_gelu``, stands for."""
     bias, activation = epilogue.startswith("bias"), epilogue.removeprefix("bias").removeprefix("_")
-    found: dict[str, Any] = {"num_d": 1, "ld_multi_d": (0,)} if bias else {}
-    return {**found, "activation": activation} if activation else found
+    fields: dict[str, Any] = {"num_d": 1, "ld_multi_d": (0,)} if bias else {}
+    return {**fields, "activation": activation} if activation else fields
 
 
 def _attention(model: Model) -> Iterator[LinearLayer]:

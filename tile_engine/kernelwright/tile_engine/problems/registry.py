@@ -48,10 +48,10 @@ def problems(operation: Measurable, named: str) -> tuple[Record, ...]:
         raise ValueError(f"{named!r} is a key of another operation than {operation.name}; choose it with --variant")
     else:
         raw = _read(named)
-    found = tuple(dict.fromkeys(_frozen(_checked(operation, one, named, place)) for place, one in enumerate(raw)))
-    if not found:
+    records = tuple(dict.fromkeys(_frozen(_checked(operation, one, named, place)) for place, one in enumerate(raw)))
+    if not records:
         raise ValueError(f"{named} holds no problem")
-    return tuple(map(dict, found))
+    return tuple(map(dict, records))
 
 
 def _read(named: str) -> Sequence[Any]:

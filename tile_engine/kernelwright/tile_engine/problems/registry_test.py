@@ -14,17 +14,17 @@ GEMM = measurable("gemm")
 
 @pytest.mark.parametrize("key", [key for key in KEYS if key.startswith("gemm-") and "edges" not in key])
 def test_every_key_has_problems_of_its_dtype(key: str) -> None:
-    found = problems(GEMM, key)
-    assert len(found) >= (200 if "tall" in key else 300)
-    assert {record["dtype"] for record in found} == {key.rpartition("-")[2]}
+    records = problems(GEMM, key)
+    assert len(records) >= (200 if "tall" in key else 300)
+    assert {record["dtype"] for record in records} == {key.rpartition("-")[2]}
 
 
 @pytest.mark.parametrize(("operation", "word"), [("gemm", "gemm"), ("convolution", "conv"), ("attention", "attention")])
 def test_edges_are_beside_powers_of_two(operation: str, word: str) -> None:
     measured = measurable(operation)
-    found = problems(measured, f"{word}-edges-bf16")
-    assert {1, 2, 7, 63, 65, 127, 129, 257, 1023} <= {value for one in found for value in one.values()}
-    assert max(measured.flops(one) for one in found) < 2e9  # quick to check on a CPU
+    records = problems(measured, f"{word}-edges-bf16")
+    assert {1, 2, 7, 63, 65, 127, 129, 257, 1023} <= {value for one in records for value in one.values()}
+    assert max(measured.flops(one) for one in records) < 2e9  # quick to check on a CPU
 
 
 @pytest.mark.parametrize("wrapped", [False, True])

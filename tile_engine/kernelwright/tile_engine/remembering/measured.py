@@ -72,13 +72,13 @@ class MeasuredSelection:
 
     def _ranking(self, problem: Any, pairs: set[Pair]) -> dict[Pair, float]:
         """The scores that ``base`` gives pairs of one stage, best first."""
-        found = {
+        scores = {
             (kernel.identity, value.value): value.score
             for stage in self._base.explain(problem).stages
             for kernel, value in stage.pairs
             if (kernel.identity, value.value) in pairs
         }
-        return {pair: score for pair, score in found.items() if score is not None}
+        return {pair: score for pair, score in scores.items() if score is not None}
 
     def _times(self, operation: Measurable, record: Record, ranked: Mapping[Pair, float]) -> dict[Pair, float]:
         """Remembered or new. SelectionError if none of the first pairs computes the problem right."""
@@ -89,9 +89,9 @@ class MeasuredSelection:
         if key not in self._known:
             self._known = read_memory(self._memory)  # another process may have measured
         if key not in self._known:
-            found = self._measured(operation, record, [*ranked][: self._top_k])
-            remember(self._memory, {key: found})
-            self._known[key] = found
+            times = self._measured(operation, record, [*ranked][: self._top_k])
+            remember(self._memory, {key: times})
+            self._known[key] = times
         known = self._known[key]
         return {pair: known[label(pair)] for pair in ranked if label(pair) in known}
 
@@ -99,13 +99,13 @@ class MeasuredSelection:
         """Microseconds by the label of a pair."""
         measurement = Measurement(self._libraries, self._device, operation, self._settings)
         reports = list(measurement.run_pairs(record, pairs, lambda identity: None))
-        found = {
+        times = {
             label((one["kernel"], one.get("value", 0))): 1e3 * one["latency_ms"][0]
             for one in reports
             if one.get("latency_ms")
         }
-        if not found:
+        if not times:
             reasons = "; ".join(f"{one['kernel'][:12]}: {one['status']} {one['reason']}" for one in reports)
             what = f"none of the first {len(reports)} kernels computes {dict(record)} right"
             raise SelectionError(f"{what}: {reasons}")
-        return found
+        return times

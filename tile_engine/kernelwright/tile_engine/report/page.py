@@ -64,7 +64,7 @@ def page(
     steps = _cover(times, cost)
     named = [column for column in _ORIGIN if any(row.get(column) for row in table.rows)]
     held = {column: {row.get(column, "") for row in table.rows} for column in (*columns, *named)}
-    found: dict[str, Any] = {
+    context: dict[str, Any] = {
         "name": table.name,
         "arch": table.rows[0]["arch"],
         "device": table.rows[0].get("device", ""),
@@ -94,7 +94,7 @@ def page(
     }
     template = resources.files(__package__).joinpath("templates/page.html.jinja").read_text("utf-8")
     environment = jinja2.Environment(autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True)
-    return environment.from_string(template).render(found)
+    return environment.from_string(template).render(context)
 
 
 def _problems(rows: Iterable[Cells]) -> set[int]:
@@ -103,12 +103,12 @@ def _problems(rows: Iterable[Cells]) -> set[int]:
 
 def _refusals(rows: Sequence[Cells]) -> list[tuple[str, int, int, int]]:
     """Each reason with the numbers of its pairs, kernels and problems, the most frequent first."""
-    found: dict[str, list[Cells]] = {}
+    by_reason: dict[str, list[Cells]] = {}
     for row in rows:
         if row["status"] == REFUSED:
-            found.setdefault(row["reason"], []).append(row)
+            by_reason.setdefault(row["reason"], []).append(row)
     counted = [
-        (why, len(own), len({row["identity"] for row in own}), len(_problems(own))) for why, own in found.items()
+        (why, len(own), len({row["identity"] for row in own}), len(_problems(own))) for why, own in by_reason.items()
     ]
     return sorted(counted, key=lambda one: (-one[1], one[0]))
 

@@ -42,7 +42,7 @@ def timed(rows: Iterable[Cells]) -> list[Timed]:
 
     Of several rows of a kernel, problem and choices it is the last, which a repeated run appended.
     """
-    found: dict[tuple[int, str, str], Timed] = {}
+    latest: dict[tuple[int, str, str], Timed] = {}
     for cells in rows:
         if cells["status"] == OK and cells["latency_ms"] and not cells.get("auxiliary"):
             one = Timed(
@@ -50,17 +50,17 @@ def timed(rows: Iterable[Cells]) -> list[Timed]:
                 float(cells["latency_ms"]), cells["selected"] == "1", cells, int(cells.get("rank") or 0),
                 tuple(filter(None, cells.get("stages", "").split(";"))),
             )  # fmt: skip
-            found[one.problem, one.identity, one.choices] = one
-    return list(found.values())
+            latest[one.problem, one.identity, one.choices] = one
+    return list(latest.values())
 
 
 def best(times: Sequence[Timed]) -> dict[int, Timed]:
     """The fastest kernel of each problem."""
-    found: dict[int, Timed] = {}
+    fastest: dict[int, Timed] = {}
     for one in times:
-        if one.problem not in found or one.milliseconds < found[one.problem].milliseconds:
-            found[one.problem] = one
-    return dict(sorted(found.items()))
+        if one.problem not in fastest or one.milliseconds < fastest[one.problem].milliseconds:
+            fastest[one.problem] = one
+    return dict(sorted(fastest.items()))
 
 
 @dataclass(frozen=True)
@@ -80,7 +80,7 @@ class Counted:
 
 def fewest_instructions(rows: Iterable[Cells]) -> list[Counted]:
     """The kernel with the fewest instructions of each problem that has counts; what is auxiliary does not count."""
-    found: dict[int, Counted] = {}
+    fewest: dict[int, Counted] = {}
     for cells in rows:
         if cells["status"] != OK or not cells.get("instructions") or cells.get("auxiliary"):
             continue
@@ -88,9 +88,9 @@ def fewest_instructions(rows: Iterable[Cells]) -> list[Counted]:
         counts = {word: int(count) for word, _, count in pairs}
         total = counts.pop("all")
         one = Counted(int(cells["problem_idx"]), cells["identity"], cells["kernel"], counts, total)
-        if one.problem not in found or one.total < found[one.problem].total:
-            found[one.problem] = one
-    return [found[problem] for problem in sorted(found)]
+        if one.problem not in fewest or one.total < fewest[one.problem].total:
+            fewest[one.problem] = one
+    return [fewest[problem] for problem in sorted(fewest)]
 
 
 @dataclass(frozen=True)
@@ -177,8 +177,8 @@ def changes(old: Sequence[Timed], new: Sequence[Timed]) -> list[Change]:
     """
     before = {(one.problem, one.identity, one.choices): one for one in old}
     pairs = [(before[key], one) for one in new if (key := (one.problem, one.identity, one.choices)) in before]
-    found = [Change(after.milliseconds / earlier.milliseconds, earlier, after) for earlier, after in pairs]
-    return sorted(found, key=lambda change: -change.ratio)
+    changed = [Change(after.milliseconds / earlier.milliseconds, earlier, after) for earlier, after in pairs]
+    return sorted(changed, key=lambda change: -change.ratio)
 
 
 def broken(old: Sequence[Timed], rows: Iterable[Cells]) -> list[Cells]:
@@ -186,8 +186,8 @@ def broken(old: Sequence[Timed], rows: Iterable[Cells]) -> list[Cells]:
     rows = list(rows)
     before = {(one.problem, one.identity) for one in old}
     right = {(one.problem, one.identity) for one in timed(rows)}
-    found = {(int(row["problem_idx"]), row["identity"]): row for row in rows}
-    return [row for key, row in found.items() if key in before - right]
+    latest = {(int(row["problem_idx"]), row["identity"]): row for row in rows}
+    return [row for key, row in latest.items() if key in before - right]
 
 
 def require_same_problems(old: Iterable[Cells], new: Iterable[Cells], columns: Sequence[str]) -> None:

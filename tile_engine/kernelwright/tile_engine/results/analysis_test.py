@@ -35,10 +35,10 @@ def test_rows_without_a_right_time_do_not_count_and_the_last_of_a_pair_does() ->
 def test_the_selector_is_compared_with_the_best_kernel() -> None:
     times = [one("a", 0, 1.0), one("b", 0, 2.0, True), one("a", 1, 4.0, True), one("b", 1, 5.0), one("a", 2, 1.0)]
     assert {problem: row.kernel for problem, row in best(times).items()} == {0: "a", 1: "a", 2: "a"}
-    found = selection_efficiency(times)
-    assert found is not None
-    assert (found.problems, found.mean, found.median, found.p10, found.minimum) == (2, 0.75, 0.75, 0.5, 0.5)
-    share, chosen, fastest = found.lowest[0]
+    score = selection_efficiency(times)
+    assert score is not None
+    assert (score.problems, score.mean, score.median, score.p10, score.minimum) == (2, 0.75, 0.75, 0.5, 0.5)
+    share, chosen, fastest = score.lowest[0]
     assert (share, chosen.kernel, fastest.kernel) == (0.5, "b", "a")
     assert selection_efficiency([one("a", 0, 1.0)]) is None
 
@@ -48,9 +48,9 @@ def test_the_best_of_the_first_of_a_ranking_counts_where_a_table_has_ranks() -> 
         return {**cells(kernel, problem, ms, selected="1" if rank == "1" else ""), "rank": rank}
 
     rows = [ranked("a", 0, "4", "1"), ranked("b", 0, "2", "3"), ranked("c", 0, "1", "4"), ranked("a", 1, "1", "1")]
-    found = selection_efficiency(timed(rows))
-    assert found is not None and found.top == {1: 0.625, 3: 1.0, 5: 1.0}  # three kernels are before the fourth place
-    assert str(found).endswith("min 0.2500; best of 3 1.0000, best of 5 1.0000")
+    score = selection_efficiency(timed(rows))
+    assert score is not None and score.top == {1: 0.625, 3: 1.0, 5: 1.0}  # three kernels are before the fourth place
+    assert str(score).endswith("min 0.2500; best of 3 1.0000, best of 5 1.0000")
     known = selection_efficiency(timed([*rows, cells("a", 2, "1", selected="1")]))
     assert known is not None and known.top == {} and known.as_json()["problems"] == 3
 

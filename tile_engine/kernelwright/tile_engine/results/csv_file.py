@@ -42,9 +42,9 @@ class CsvFile:
         if there and not append:
             raise ValueError(f"{path} exists; add --append or --resume to continue it, or remove it")
         if there:
-            found = read_columns(path)
-            if list(found) != list(columns):
-                raise ValueError(f"{path} has other columns ({', '.join(found)}); write to another file")
+            header = read_columns(path)
+            if list(header) != list(columns):
+                raise ValueError(f"{path} has other columns ({', '.join(header)}); write to another file")
             _drop_torn_line(path)
         self._writer = csv.DictWriter(self._file, columns, lineterminator="\n")
         if not there:
@@ -108,13 +108,13 @@ def _is_number(cell: str, whole: bool) -> bool:
 
 def read_tables(paths: Sequence[Path]) -> list[dict[str, str]]:
     """The rows of several files, whose problems get numbers of their own."""
-    found: list[dict[str, str]] = []
+    all_rows: list[dict[str, str]] = []
     first = 0
     for path in paths:
         rows = read_rows(path)
-        found += [{**row, "problem_idx": str(int(row["problem_idx"]) + first)} for row in rows]
+        all_rows += [{**row, "problem_idx": str(int(row["problem_idx"]) + first)} for row in rows]
         first += 1 + max((int(row["problem_idx"]) for row in rows), default=0)
-    return found
+    return all_rows
 
 
 def measured_before(path: Path, records: Sequence[Record], device: str) -> set[tuple[int, str]]:
@@ -122,15 +122,15 @@ def measured_before(path: Path, records: Sequence[Record], device: str) -> set[t
 
     ValueError if a problem of the file has another number among ``records``.
     """
-    found = set()
+    pairs = set()
     for row in read_rows(path):
         index = int(row["problem_idx"])
         problem = records[index] if index < len(records) else {}
         if any(str(value) != row[name] for name, value in problem.items()) or not problem:
             raise ValueError(f"{path} holds other problems (number {index} differs); write to another file")
         if row.get("device", "") == device:
-            found.add((index, row["identity"]))
-    return found
+            pairs.add((index, row["identity"]))
+    return pairs
 
 
 def _drop_torn_line(path: Path) -> None:

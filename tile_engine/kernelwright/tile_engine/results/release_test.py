@@ -39,9 +39,9 @@ def test_kernels_are_added_until_the_share_is_reached() -> None:
 def test_kernels_that_are_there_anyway_are_no_steps() -> None:
     times = timed([cells("a", 0, 1), cells("a", 1, 4), cells("b", 0, 2), cells("b", 1, 2), cells("c", 1, 1)])
     cost = {"a": 1.0, "b": 1.0, "c": 1.0}
-    found = choose_release(times, cost, 0.99, None, ["a"])
-    assert found.start == pytest.approx(0.5) and [step.identity for step in found.steps] == ["c"]
-    assert found.steps[0].efficiency == pytest.approx(1) and found.steps[0].cost == 1
+    release = choose_release(times, cost, 0.99, None, ["a"])
+    assert release.start == pytest.approx(0.5) and [step.identity for step in release.steps] == ["c"]
+    assert release.steps[0].efficiency == pytest.approx(1) and release.steps[0].cost == 1
     assert choose_release(times, cost, 0.5, None, ["a"]).steps == ()
 
 

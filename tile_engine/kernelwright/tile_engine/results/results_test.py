@@ -89,8 +89,8 @@ def test_a_compressed_file_is_read(tmp_path: Path) -> None:
     path = tmp_path / "t.csv.gz"
     columns = ["kernel", "problem_idx", "latency_ms", "selected", "status", "identity", "arch"]
     path.write_bytes(gzip.compress(f"{','.join(columns)}\nname,7,1.5,,ok,id,x\ntorn".encode()))
-    (found,) = read_rows(path)
-    assert (found["kernel"], found["problem_idx"]) == ("name", "7") and read_columns(path) == columns
+    (only_row,) = read_rows(path)
+    assert (only_row["kernel"], only_row["problem_idx"]) == ("name", "7") and read_columns(path) == columns
     for data in (b"no gzip", gzip.compress(b"name")[:-4]):
         path.write_bytes(data)
         with pytest.raises(ValueError, match=r"t\.csv\.gz is no CSV file"):

@@ -31,9 +31,9 @@ def given_array(result: Any) -> Any:
     return None if result is True or result is False else result
 
 
-def results(found: dict[str, Any], options: AttentionOptions) -> Any:
+def results(outputs: dict[str, Any], options: AttentionOptions) -> Any:
     """O, and LSE where it is wanted."""
-    return (found["o"], found["lse"]) if options.lse else found["o"]
+    return (outputs["o"], outputs["lse"]) if options.lse else outputs["o"]
 
 
 def descales(descale: tuple[Any, Any, Any] | None) -> dict[str, Any]:

@@ -135,7 +135,7 @@ class AttentionCalls:
 
     def _makers(self, problem: Any, options: Options, first: ArrayView, operands: list[Any]) -> Allocators:
         """What allocates the results that the problem has and the caller does not give."""
-        names, found = NAMES[options.direction], []
+        names, makers = NAMES[options.direction], []
         owner = next(array for array in operands if array is not None)
         for name, want in wanted(problem).items():
             at = names.index(name)
@@ -146,8 +146,8 @@ class AttentionCalls:
                 if getattr(problem, "min_seqlen_q", 0):
                     raise ArrayError(f"{given} is missing; min_seqlen_q leaves rows of it as they are: pass an array")
                 shape = _shape(problem, name, want, options.layout)
-                found.append((at, allocate.allocator(first.family, shape, want.dtype, owner, first.fnuz)))
-        return tuple(found)
+                makers.append((at, allocate.allocator(first.family, shape, want.dtype, owner, first.fnuz)))
+        return tuple(makers)
 
 
 def _shape(problem: Any, name: str, want: Wanted, layout: str) -> tuple[int, ...]:

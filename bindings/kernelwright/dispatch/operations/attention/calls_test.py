@@ -31,8 +31,8 @@ def qkv() -> tuple[Array, Array, Array]:
 def by_numpy(q: Array, k: Array, v: Array) -> Array:
     k, v = (np.repeat(each, q.shape[2] // k.shape[2], axis=2) for each in (k, v))
     scores = np.exp(np.einsum("bqhd,bkhd->bhqk", q, k) * q.shape[-1] ** -0.5)
-    found: Array = np.einsum("bhqk,bkhd->bqhd", scores / scores.sum(-1, keepdims=True), v)
-    return found
+    output: Array = np.einsum("bhqk,bkhd->bqhd", scores / scores.sum(-1, keepdims=True), v)
+    return output
 
 
 def test_repeated_calls_find_their_plan_by_metadata(dispatcher: Dispatcher, qkv: Any) -> None:
@@ -58,9 +58,9 @@ def test_foreign_arrays_and_strides(dispatcher: Dispatcher, qkv: Any) -> None:
     wide[::2, ::2] = qkv[0]
     np.testing.assert_allclose(dispatcher.attention(wide[::2, ::2], *qkv[1:]), wanted, atol=1e-5)
     heads = [one.transpose(0, 2, 1, 3) for one in qkv]  # the same memory, heads first
-    found = dispatcher.attention(*heads, layout="bhsd")
-    assert found.shape == (2, 4, 3, 16)
-    np.testing.assert_allclose(found.transpose(0, 2, 1, 3), wanted, atol=1e-5)
+    actual = dispatcher.attention(*heads, layout="bhsd")
+    assert actual.shape == (2, 4, 3, 16)
+    np.testing.assert_allclose(actual.transpose(0, 2, 1, 3), wanted, atol=1e-5)
 
 
 def test_plans_are_bound(dispatcher: Dispatcher, qkv: Any) -> None:

@@ -111,8 +111,8 @@ class AttentionMethods(Methods):
             "bias": _one_bias(bias, alibi_slopes), "cu_seqlens_q": cu_seqlens_q, "cu_seqlens_k": cu_seqlens_k,
             "seqlens_k": seqlens_k, "random_bytes": random_bytes, "scale_o": scale_o, **descales(descale),
         }  # fmt: skip
-        found = self._attention.run(operands, options, stream, seed, offset, own_workspace)
-        return results(found, options)
+        outputs = self._attention.run(operands, options, stream, seed, offset, own_workspace)
+        return results(outputs, options)
 
     def attention_backward(
         self,
@@ -166,8 +166,8 @@ class AttentionMethods(Methods):
             "cu_seqlens_q": cu_seqlens_q, "cu_seqlens_k": cu_seqlens_k, "seqlens_k": seqlens_k, "dq": dq, "dk": dk,
             "dv": dv, "dbias": given_array(dbias),
         }  # fmt: skip
-        found = self._attention.run(operands, options, stream, seed, offset, own_workspace)
-        return tuple(found[name] for name in ("dq", "dk", "dv", *(("dbias",) if options.dbias else ())))
+        gradients = self._attention.run(operands, options, stream, seed, offset, own_workspace)
+        return tuple(gradients[name] for name in ("dq", "dk", "dv", *(("dbias",) if options.dbias else ())))
 
     def decode(
         self,

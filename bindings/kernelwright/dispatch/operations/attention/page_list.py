@@ -45,7 +45,7 @@ class PageListGuard:
 
     def addresses(self, operands: Operands, keyed: bool = False) -> Addresses | None:
         """See :class:`Guard`; None for a list that is too short, which the check then reports."""
-        found = self._guard.addresses(operands, keyed)
-        if found is None or self._list.used(found[self._list.indptr]) > self._entries:
+        pointers = self._guard.addresses(operands, keyed)
+        if pointers is None or self._list.used(pointers[self._list.indptr]) > self._entries:
             return None
-        return found
+        return pointers

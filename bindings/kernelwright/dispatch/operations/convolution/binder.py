@@ -77,11 +77,11 @@ class ConvBinder(ArrayBinder[ConvArgs]):
 
     def regions(self, args: ConvArgs) -> list[Region]:
         """See :class:`Binder`. The residual may be the result itself."""
-        found = [
+        spans = [
             Region(address, nbytes, name == self._names[-1], name)
             for name, nbytes, address in zip(
                 self._names, self._bytes, (args.a, args.b, args.bias, args.residual, args.d), strict=True
             )
             if address and not (name == "residual" and address == args.d)
         ]
-        return found
+        return spans

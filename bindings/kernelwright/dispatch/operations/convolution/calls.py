@@ -149,12 +149,12 @@ def _filter(views: dict[str, ArrayView], options: ConvOptions, first: bool) -> t
     return 0, _listed("filter", options.given, len(views["x"].shape) - 2)
 
 
-def _channels(found: ArrayView, first: bool) -> int:
-    return found.shape[1] if first else found.shape[-1]
+def _channels(array: ArrayView, first: bool) -> int:
+    return array.shape[1] if first else array.shape[-1]
 
 
-def _points(found: ArrayView, first: bool) -> tuple[int, ...]:
-    return found.shape[2:] if first else found.shape[1:-1]
+def _points(array: ArrayView, first: bool) -> tuple[int, ...]:
+    return array.shape[2:] if first else array.shape[1:-1]
 
 
 def _layout(a: Any, name: str, given: str | None, stream: int | None) -> str:

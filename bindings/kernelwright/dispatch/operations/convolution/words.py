@@ -25,11 +25,11 @@ def short(spec: Mapping[str, Any]) -> str:
 
 def asked(problem: ConvProblem, spec: Mapping[str, Any]) -> dict[str, Any]:
     """Fields that a kernel's spec must have to serve the problem; those that ``spec`` serves anyway are left out."""
-    found: dict[str, Any] = {"op": "convolution"}
-    found |= {name: getattr(problem, name) for name in ("direction", "dtype", "layout", *_EPILOGUE)}
+    fields: dict[str, Any] = {"op": "convolution"}
+    fields |= {name: getattr(problem, name) for name in ("direction", "dtype", "layout", *_EPILOGUE)}
     if spec.get("activation") == "any":
-        found = {name: value for name, value in found.items() if name not in _EPILOGUE}
+        fields = {name: value for name, value in fields.items() if name not in _EPILOGUE}
     innermost = "ngchw" not in (problem.layout, spec.get("layout"))
     if innermost and len(problem.layout) < len(spec.get("layout", "")):
-        del found["layout"]  # fewer dimensions are extents of 1
-    return found
+        del fields["layout"]  # fewer dimensions are extents of 1
+    return fields

@@ -23,14 +23,14 @@ def check_aliasing(views: dict[str, Operand]) -> None:
 
 def check_group_aliasing(views: dict[str, Sequence[Operand]]) -> None:
     """ArrayError where a result shares memory with another operand than its own C."""
-    found = sorted(
+    by_address = sorted(
         ((*span(view), name, number, view) for name, group in views.items() for number, view in enumerate(group)),
         key=lambda each: each[:2],
     )
     open_: list[
         tuple[int, int, str, int, Operand]
     ] = []  # operands that begin before the next one and may reach into it
-    for each in found:
+    for each in by_address:
         begin, _, name, number, view = each
         open_ = [other for other in open_ if other[1] > begin]
         for _, _, other_name, other_number, other in open_:

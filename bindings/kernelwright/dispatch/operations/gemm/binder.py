@@ -93,8 +93,8 @@ class GemmBinder(ArrayBinder[GemmArgs]):
     def regions(self, args: GemmArgs) -> list[Region]:
         """See :class:`Binder`. C may be D, and is read only where it is not."""
         bytes_a, bytes_b, bytes_d = self._bytes
-        found = [Region(args.a, bytes_a, False, "A"), Region(args.b, bytes_b, False, "B")]
-        found.append(Region(args.d, bytes_d, True, "D"))
+        spans = [Region(args.a, bytes_a, False, "A"), Region(args.b, bytes_b, False, "B")]
+        spans.append(Region(args.d, bytes_d, True, "D"))
         if args.c != args.d:
-            found.append(Region(args.c, bytes_d, False, "C"))
-        return found + [Region(args.multi_d[i], nbytes, False, f"D{i}") for i, nbytes in enumerate(self._d_bytes)]
+            spans.append(Region(args.c, bytes_d, False, "C"))
+        return spans + [Region(args.multi_d[i], nbytes, False, f"D{i}") for i, nbytes in enumerate(self._d_bytes)]

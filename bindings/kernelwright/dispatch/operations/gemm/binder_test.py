@@ -109,8 +109,8 @@ def test_groups_refuse_shared_memory_in_every_call(tmp_path: Any) -> None:
             for outs, cs in ((cut(0, 20), cut(40, 60)), (cut(70, 30), cut(70, 30))):
                 expected = [x @ y + c for x, y, c in zip(a, b, cs, strict=True)]
                 call(a, b, outs, cs)
-                for found, wanted in zip(outs, expected, strict=True):
-                    np.testing.assert_allclose(found, wanted, rtol=1e-5)
+                for actual, wanted in zip(outs, expected, strict=True):
+                    np.testing.assert_allclose(actual, wanted, rtol=1e-5)
             for outs, cs, message in (
                 (cut(0, 10), cut(40, 60), r"out\[1\] shares memory with out\[0\]"),
                 (cut(0, 20), cut(5, 60), r"shares memory with|overlaps c"),

@@ -88,15 +88,15 @@ class GemmOperands:
 
         A result of one row or column has both layouts, of which a bias fits one. ArrayError if it fits none.
         """
-        found, refused = [], None
+        fitting, refused = [], None
         for letter, leading in self._result_layouts(wanted):
             try:
-                found.append((letter, leading, self._d_tensors(letter)))
+                fitting.append((letter, leading, self._d_tensors(letter)))
             except ArrayError as error:
                 refused = refused or error
-        if refused is not None and not found:
+        if refused is not None and not fitting:
             raise refused
-        return found
+        return fitting
 
     def _d_tensors(self, layout_c: str) -> dict[str, Any]:
         if not self.ds:
@@ -222,11 +222,11 @@ def _batches(views: dict[str, Operand], batch: int | None) -> tuple[int, ...]:
     if batch is None:
         return ()
     given = {name: view.batches for name, view in views.items() if view.batch == batch}
-    found = given.get("out", given.get("c", max(given.values(), key=len, default=())))
-    if any(batches != found for batches in given.values()) and batch != 1:
+    shared = given.get("out", given.get("c", max(given.values(), key=len, default=())))
+    if any(batches != shared for batches in given.values()) and batch != 1:
         listed = ", ".join(f"{name} of {batches}" for name, batches in given.items())
         raise ArrayError(f"batches are {listed}; they must be equal, or 1 for a or b that all share")
-    return found
+    return shared
 
 
 def _sizes(views: dict[str, Operand]) -> tuple[int, int, int]:

@@ -18,8 +18,8 @@ def f32(*shape: int) -> np.ndarray[Any, np.dtype[np.float32]]:
 
 
 def readings(a: Any, b: Any, c: Any = None, out: Any = None, beta: float = 0.0, layout: str | None = None) -> list[str]:
-    found = read_operands(a, b, c, out, beta=beta).readings(Epilogue(1.0, beta), layout)
-    return [f"{p['layout']} {p['lda']} {p['ldb']} {p['ldc']}" for p in found]
+    problems = read_operands(a, b, c, out, beta=beta).readings(Epilogue(1.0, beta), layout)
+    return [f"{p['layout']} {p['lda']} {p['ldb']} {p['ldc']}" for p in problems]
 
 
 def test_views_become_layouts() -> None:
@@ -111,23 +111,23 @@ def test_layouts_agree_with_brute_force() -> None:
         view = operand(as_strided(f32(64), shape, tuple(4 * stride for stride in strides)))
         addresses = [[i * strides[0] + j * strides[1] for j in range(shape[1])] for i in range(shape[0])]
         try:
-            found = layouts("a", view, None)
+            legal = layouts("a", view, None)
         except ArrayError:
-            found = []
-        for letter, leading in found:
+            legal = []
+        for letter, leading in legal:
             for i in range(shape[0]):
                 for j in range(shape[1]):
                     assert addresses[i][j] == (i * leading + j if letter == "r" else j * leading + i)
         distinct = len({x for line in addresses for x in line}) == shape[0] * shape[1]
-        if not found and distinct and min(strides) >= 0:
+        if not legal and distinct and min(strides) >= 0:
             # A legal matrix is only refused when neither direction is contiguous or lines interleave.
             assert strides[0] < shape[1] or strides[1] != 1 or shape[1] == 1
 
 
 def test_a_batch_may_have_any_number_of_dimensions() -> None:
-    found = read_operands(f32(2, 3, 4, 6), f32(2, 3, 6, 5), None, None, beta=0.0)
-    assert (found.batch, found.batches, found.shape) == (6, (2, 3), (2, 3, 4, 5))
-    (fields,) = found.readings(Epilogue(), None)
+    operands = read_operands(f32(2, 3, 4, 6), f32(2, 3, 6, 5), None, None, beta=0.0)
+    assert (operands.batch, operands.batches, operands.shape) == (6, (2, 3), (2, 3, 4, 5))
+    (fields,) = operands.readings(Epilogue(), None)
     assert [fields[name] for name in ("batch", "stride_a", "stride_b", "stride_c")] == [6, 24, 30, 20]
     shared = read_operands(f32(2, 1, 3, 4, 6), f32(6, 5), None, None, beta=0.0)
     assert shared.shape == (2, 1, 3, 4, 5)

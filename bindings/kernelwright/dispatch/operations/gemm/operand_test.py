@@ -27,8 +27,8 @@ def test_two_dimensions_are_a_matrix_and_three_a_batch() -> None:
 def test_one_dimension_is_a_row_for_all() -> None:
     bias = np.zeros((7, 2), np.float32)[:, 0]
     for array in (bias, mocks.Foreign(np.zeros(7, np.float32))):
-        found = d_operand(array, "ds[0]")
-        assert found.shape == (1, 7) and found.strides[0] == 0
+        row = d_operand(array, "ds[0]")
+        assert row.shape == (1, 7) and row.strides[0] == 0
     assert d_operand(bias, "ds[0]").strides == (0, 2)
     assert d_operand(np.zeros((3, 7), np.float32), "ds[0]").shape == (3, 7)
 

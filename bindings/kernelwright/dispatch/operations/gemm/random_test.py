@@ -143,7 +143,7 @@ def test_products_are_right_or_refused(dispatcher: Dispatcher, data: st.DataObje
     out = data.draw(st.none() | matrices(m, n, batch))
     before = None if out is None else np.array(out)
     try:
-        found = dispatcher.gemm(a, b, out=out, ds=ds, d_op=d_op, activation=activation)
+        product = dispatcher.gemm(a, b, out=out, ds=ds, d_op=d_op, activation=activation)
     except (ArrayError, NoKernelError, ProblemError) as error:
         says_what_is_allowed(error)
         if out is not None:
@@ -155,9 +155,9 @@ def test_products_are_right_or_refused(dispatcher: Dispatcher, data: st.DataObje
     expected = np.maximum(expected, 0) if activation == "relu" else expected
     # An out of three dimensions makes a batch of operands that all share; extents of 1 in front of all others of an
     # operand are no extents of the result.
-    expected = expected.reshape(expected.shape[max(expected.ndim - found.ndim, 0) :])
-    np.testing.assert_array_equal(found, np.broadcast_to(expected, found.shape))
-    assert out is None or found is out
+    expected = expected.reshape(expected.shape[max(expected.ndim - product.ndim, 0) :])
+    np.testing.assert_array_equal(product, np.broadcast_to(expected, product.shape))
+    assert out is None or product is out
 
 
 @SEVERAL
@@ -169,10 +169,10 @@ def test_groups_are_right_or_refused(dispatcher: Dispatcher, data: st.DataObject
     if b and data.draw(st.integers(0, 9)) == 0:
         b.pop()
     try:
-        found = dispatcher.grouped_gemm(a, b)
+        products = dispatcher.grouped_gemm(a, b)
     except (ArrayError, NoKernelError, ProblemError) as error:
         says_what_is_allowed(error)
         return
-    assert len(found) == len(shapes)
-    for one, left, right in zip(found, a, b, strict=True):
+    assert len(products) == len(shapes)
+    for one, left, right in zip(products, a, b, strict=True):
         np.testing.assert_array_equal(one, left.astype(np.float64) @ right)

@@ -85,8 +85,8 @@ def _read(view: Operand) -> np.ndarray[Any, Any]:
     last = sum((extent - 1) * stride for extent, stride in zip(view.shape, view.strides, strict=True))
     memory = (ctypes.c_uint8 * ((last + 1) * size)).from_address(view.pointer)
     rows, columns = view.strides
-    found = np.ndarray(view.shape, kind, memoryview(memory), 0, (rows * size, columns * size))
-    return found.copy(order="F" if rows < columns else "C")  # so that nothing refers to memory of others
+    matrix = np.ndarray(view.shape, kind, memoryview(memory), 0, (rows * size, columns * size))
+    return matrix.copy(order="F" if rows < columns else "C")  # so that nothing refers to memory of others
 
 
 def _address(array: Any) -> int:

@@ -118,8 +118,8 @@ def test_d_tensors_and_activations(dispatcher: Dispatcher, slow_calls: list[obje
     assert len(slow_calls) == before  # recognised
     batch = f32(2, 4, 6)
     per_batch = f32(2, 1, 5)
-    found = dispatcher.gemm(batch, b, ds=[per_batch], activation="relu")
-    np.testing.assert_array_equal(found, np.maximum(batch @ b + per_batch, 0))
+    product = dispatcher.gemm(batch, b, ds=[per_batch], activation="relu")
+    np.testing.assert_array_equal(product, np.maximum(batch @ b + per_batch, 0))
 
 
 @pytest.mark.parametrize("shape", [(4, 1), (1, 5), (1, 1)])
@@ -216,12 +216,12 @@ def test_groups_have_shapes_of_their_own(dispatcher: Dispatcher) -> None:
     shapes = [(4, 5, 6), (1, 5, 3), (0, 2, 2), (7, 1, 0)]
     a, b = [f32(m, k) for m, _, k in shapes], [f32(k, n) for _, n, k in shapes]
     expected = [x @ y for x, y in zip(a, b, strict=True)]
-    for found, wanted in zip(dispatcher.grouped_gemm(a, b), expected, strict=True):
-        np.testing.assert_array_equal(found, wanted)
+    for actual, wanted in zip(dispatcher.grouped_gemm(a, b), expected, strict=True):
+        np.testing.assert_array_equal(actual, wanted)
     outs = [np.full((m, n), 2, np.float32) for m, n, _ in shapes]
     assert dispatcher.grouped_gemm(a, b, outs, outs, alpha=2, beta=3)[0] is outs[0]
-    for found, wanted in zip(outs, expected, strict=True):
-        np.testing.assert_array_equal(found, 2 * wanted + 6)
+    for actual, wanted in zip(outs, expected, strict=True):
+        np.testing.assert_array_equal(actual, 2 * wanted + 6)
     assert dispatcher.grouped_gemm([], []) == []
     problem = GroupedGemmProblem(shapes, layout="rrr")
     plan = dispatcher.plan_grouped(problem)
@@ -354,8 +354,8 @@ def test_tensors_of_torch_are_batches_d_tensors_and_weights(dispatcher: Dispatch
     shuffled = dispatcher.shuffle_b(b)
     assert isinstance(shuffled.data, torch.Tensor)
     torch.testing.assert_close(dispatcher.gemm(a[0], shuffled), a[0] @ b)
-    found = dispatcher.grouped_gemm([a[0], a[1][:2]], [b, b])
-    torch.testing.assert_close(found[1], a[1][:2] @ b)
+    products = dispatcher.grouped_gemm([a[0], a[1][:2]], [b, b])
+    torch.testing.assert_close(products[1], a[1][:2] @ b)
 
 
 def test_what_a_selection_raises_while_b_is_shuffled_is_raised_once(library: KernelLibrary) -> None:

@@ -34,14 +34,14 @@ def _flags(spec: Mapping[str, Any]) -> list[str]:
 def asked(problem: GemmProblem | GroupedGemmProblem, spec: Mapping[str, Any]) -> dict[str, Any]:
     """Fields that a kernel's spec must have to serve the problem; those that ``spec`` serves anyway are left out."""
     grouped = isinstance(problem, GroupedGemmProblem)
-    found: dict[str, Any] = {"op": "gemm", "grouped": grouped, "layout": problem.layout}
-    found |= {name: getattr(problem, name) for name in ("dtype_a", "dtype_b", "dtype_c", "dtype_acc")}
+    fields: dict[str, Any] = {"op": "gemm", "grouped": grouped, "layout": problem.layout}
+    fields |= {name: getattr(problem, name) for name in ("dtype_a", "dtype_b", "dtype_c", "dtype_acc")}
     if isinstance(problem, GemmProblem):
-        found |= {"batched": True} if problem.batch > 1 else {}
-        found |= {"preshuffle": bool(problem.b_format)}
-        found |= {"num_d": problem.num_d, "activation": problem.activation}
+        fields |= {"batched": True} if problem.batch > 1 else {}
+        fields |= {"preshuffle": bool(problem.b_format)}
+        fields |= {"num_d": problem.num_d, "activation": problem.activation}
         if problem.num_d and problem.d_op != spec.get("d_op", "add"):
-            found["d_op"] = problem.d_op
+            fields["d_op"] = problem.d_op
     if spec.get("activation") == "any":
-        found = {name: value for name, value in found.items() if name not in _EPILOGUE}
-    return found
+        fields = {name: value for name, value in fields.items() if name not in _EPILOGUE}
+    return fields

@@ -42,14 +42,14 @@ class NormBinder(ArrayBinder[NormArgs]):
     def check(self, operands: Operands, stream: int | None) -> Sequence[ArrayView | None]:
         """See :class:`Binder`."""
         stream = launch_stream(operands, stream, self._memory)
-        found: list[ArrayView | None] = []
+        views: list[ArrayView | None] = []
         for (name, needed), array in zip(self._wanted.items(), operands, strict=True):
             if (array is not None) != needed:
                 raise ArrayError(f"{name} is {'missing' if needed else 'given'}; the plan's problem says otherwise")
-            found.append(None if array is None else view(array, name, stream))
-            if found[-1] is not None:
-                check_operand(found[-1], name, self._problem, self._memory)
-        return found
+            views.append(None if array is None else view(array, name, stream))
+            if views[-1] is not None:
+                check_operand(views[-1], name, self._problem, self._memory)
+        return views
 
     def bind(self, args: NormArgs, addresses: Addresses) -> bool:
         """See :class:`Binder`."""

@@ -90,10 +90,10 @@ def problem_of(views: dict[str, ArrayView], options: NormOptions) -> NormProblem
     for name, field in fields.items():
         if name not in views:
             continue
-        found = as_rows(views[name], name)
-        if found[:2] != (rows, columns):
+        layout = as_rows(views[name], name)
+        if layout[:2] != (rows, columns):
             raise ArrayError(f"{name} has shape {views[name].shape} and x {x.shape}; they must be equal")
-        strides[field] = found[2]
+        strides[field] = layout[2]
     if "sum" in views and ("residual" not in views or options.backward):
         raise ArrayError("sum is given without a residual; it is what x and the residual make")
     out = views.get("out")
@@ -129,5 +129,5 @@ def _makes(problem: NormProblem, views: dict[str, ArrayView], operands: tuple[An
 
 
 def _results(operands: tuple[Any, ...]) -> Any:
-    found = tuple(array for array in operands[INPUTS:] if array is not None)
-    return found[0] if len(found) == 1 else found
+    outputs = tuple(array for array in operands[INPUTS:] if array is not None)
+    return outputs[0] if len(outputs) == 1 else outputs

@@ -25,49 +25,49 @@ def wanted(problem: NormProblem) -> dict[str, bool]:
     return dict(zip(NAMES, (*given, *written), strict=True))
 
 
-def as_rows(found: ArrayView, name: str) -> tuple[int, int, int]:
+def as_rows(array: ArrayView, name: str) -> tuple[int, int, int]:
     """Rows, columns and the elements from one row to the next of an array (…, columns).
 
     ArrayError for arrays of no dimension or no column, columns that are not side by side, and rows that do not lie
     equally far apart.
     """
-    if not found.shape or found.shape[-1] < 1:
-        raise ArrayError(f"{name} has shape {found.shape}; allowed: (…, columns) with one column or more")
-    *extents, columns = found.shape
-    *strides, unit = found.strides
+    if not array.shape or array.shape[-1] < 1:
+        raise ArrayError(f"{name} has shape {array.shape}; allowed: (…, columns) with one column or more")
+    *extents, columns = array.shape
+    *strides, unit = array.strides
     rows = math.prod(extents)
     if columns > 1 and unit != 1 and rows:
-        raise ArrayError(f"{name} has strides {found.strides}; allowed: columns side by side, stride 1; pass a copy")
+        raise ArrayError(f"{name} has strides {array.strides}; allowed: columns side by side, stride 1; pass a copy")
     stride, reach = None, 0
     for extent, step in zip(reversed(extents), reversed(strides), strict=True):
         if extent == 1 or not rows:
             continue
         if step < 0 or (stride is not None and step != reach):
-            raise ArrayError(f"{name} has strides {found.strides}; allowed: rows equally far apart; pass a copy")
+            raise ArrayError(f"{name} has strides {array.strides}; allowed: rows equally far apart; pass a copy")
         stride, reach = (step if stride is None else stride), step * extent
     return rows, columns, columns if stride is None else stride
 
 
-def check_operand(found: ArrayView, name: str, problem: NormProblem, memory: str) -> None:
-    """ArrayError unless a plan for ``problem`` takes ``found`` as its operand ``name``."""
-    if found.device != memory:
-        raise ArrayError(f"{name} is on {found.device}; allowed for this plan: {memory}")
-    if NAMES.index(name) >= INPUTS and found.readonly:
+def check_operand(array: ArrayView, name: str, problem: NormProblem, memory: str) -> None:
+    """ArrayError unless a plan for ``problem`` takes ``array`` as its operand ``name``."""
+    if array.device != memory:
+        raise ArrayError(f"{name} is on {array.device}; allowed for this plan: {memory}")
+    if NAMES.index(name) >= INPUTS and array.readonly:
         raise ArrayError(f"{name} cannot be written to; pass a writable array")
     dtype = {"out": problem.dtype_y, "scales": "fp32"}.get(name, problem.dtype if name in _STRIDES else problem.dtype_w)
-    if found.dtype != dtype:
-        raise ArrayError(f"{name} is {found.dtype}; allowed for this plan: {dtype}")
+    if array.dtype != dtype:
+        raise ArrayError(f"{name} is {array.dtype}; allowed for this plan: {dtype}")
     if name in _STRIDES:
-        rows, columns, stride = as_rows(found, name)
+        rows, columns, stride = as_rows(array, name)
         if (rows, columns) != (problem.rows, problem.columns):
-            raise ArrayError(f"{name} has shape {found.shape}; allowed: {problem.rows} rows of {problem.columns}")
+            raise ArrayError(f"{name} has shape {array.shape}; allowed: {problem.rows} rows of {problem.columns}")
         if rows > 1 and stride != getattr(problem, _STRIDES[name]):
             allowed = getattr(problem, _STRIDES[name])
             raise ArrayError(f"rows of {name} are {stride} elements apart; allowed for this plan: {allowed}")
         return
     count = problem.rows if name == "scales" else problem.columns
-    shape_fits = math.prod(found.shape) == count if name == "scales" else found.shape == (count,)
+    shape_fits = math.prod(array.shape) == count if name == "scales" else array.shape == (count,)
     if not shape_fits:
-        raise ArrayError(f"{name} has shape {found.shape}; allowed: {count} numbers")
-    if not found.dense:
-        raise ArrayError(f"{name} has strides {found.strides}; allowed: numbers side by side; pass a copy")
+        raise ArrayError(f"{name} has shape {array.shape}; allowed: {count} numbers")
+    if not array.dense:
+        raise ArrayError(f"{name} has strides {array.strides}; allowed: numbers side by side; pass a copy")

@@ -76,8 +76,8 @@ class _Attention(torch.autograd.function._SingleLevelFunction):  # type: ignore[
         rules = ("top_left", -1, 0) if causal else ("none", -1, -1)
         call = ATTENTION.arguments((*operands, None, None, None, *rules, scale, 0.0, 0.0, True, deterministic, ""))
         needed = ctx.needs_input_grad[1:5]
-        found = attention_gradient.of_operands(call, out, lse, grad, needed[3], False)
-        return None, *(one if needs else None for one, needs in zip(found, needed, strict=False)), None, None, None
+        gradients = attention_gradient.of_operands(call, out, lse, grad, needed[3], False)
+        return None, *(one if needs else None for one, needs in zip(gradients, needed, strict=False)), None, None, None
 
 
 def learn(

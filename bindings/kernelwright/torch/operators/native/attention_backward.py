@@ -34,9 +34,9 @@ def differentiated(operator: Callable[..., Any], a: Any) -> tuple[torch.Tensor, 
     window = None if a.mask == "none" else (a.window_left, a.window_right)
     option = a.mask, window, a.scale, a.soft_cap, a.deterministic
     tensors = a.q, a.k, a.v, a.out, a.grad, a.lse
-    found = launch_triple(_TAUGHT.kinds, option, tensors)
-    if found is not None:
-        result = found
+    launched = launch_triple(_TAUGHT.kinds, option, tensors)
+    if launched is not None:
+        result = launched
         return result
     decided, generation = decisions.of(NAME), ROAD.generation
     before = decided.ours

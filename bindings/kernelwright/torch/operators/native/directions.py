@@ -32,9 +32,9 @@ def convolved(
         return result
     taught = _TAUGHT[name]
     option = tuple(given), *map(tuple, window[:4]), window.groups
-    found = launch(taught.kinds, option, a, b)
-    if found is not None:
-        result = found
+    launched = launch(taught.kinds, option, a, b)
+    if launched is not None:
+        result = launched
         return result
     decided, generation = decisions.of(name), ROAD.generation
     before = decided.ours

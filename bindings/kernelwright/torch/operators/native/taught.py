@@ -73,14 +73,14 @@ class Taught:
         """Operands of 8 bits have no gradient, which the Python road refuses, and those without elements no plan."""
         try:
             with inputs.refusing_copies():
-                found = lesson(*plain)
+                learnt = lesson(*plain)
         except (inputs.CopyNeededError, KernelwrightError):  # the latter where what was counted was another call's
             return False
-        if found is None or any(one.numel() == 0 for one in found.results):
+        if learnt is None or any(one.numel() == 0 for one in learnt.results):
             return False
         numbered = number(self.kinds, option)
         return numbered is not None and ROAD.learn(
-            plain, numbered, found.results, self.operator, generation, found.dispatcher, found.plan, found.places
+            plain, numbered, learnt.results, self.operator, generation, learnt.dispatcher, learnt.plan, learnt.places
         )
 
 

@@ -91,8 +91,8 @@ def _mounted(
         tree = find_tree(name)
         if tree and tree.own:
             matches = tree.tops(Path(tree_roots[name])).values()
-            found = {path.resolve() for match in matches for path in (match.rglob("*") if match.is_dir() else [match])}
-            headers[name] = sorted(str(path) for path in found if path.is_file())
+            paths = {path.resolve() for match in matches for path in (match.rglob("*") if match.is_dir() else [match])}
+            headers[name] = sorted(str(path) for path in paths if path.is_file())
     return digests, headers
 
 

@@ -134,12 +134,12 @@ class AttentionSection(_Frozen):
 
     @functools.cached_property
     def _rows(self) -> Mapping[tuple[Family, OperandTypes, tuple[int, int]], tuple[Row, ...]]:
-        found: dict[tuple[Family, OperandTypes, tuple[int, int]], tuple[Row, ...]] = {}
+        by_key: dict[tuple[Family, OperandTypes, tuple[int, int]], tuple[Row, ...]] = {}
         for row in self.kernels:
             for dtype in row.dtypes:
                 key = (row.family, dtype, row.hdim)
-                found[key] = (*found.get(key, ()), row)
-        return found
+                by_key[key] = (*by_key.get(key, ()), row)
+        return by_key
 
 
 def attention_features(dtype: OperandTypes, warp_tile_k: int, arch: Arch) -> tuple[str, ...]:

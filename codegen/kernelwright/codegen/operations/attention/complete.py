@@ -105,7 +105,7 @@ def _fill(fields: dict[str, Any], arch: Arch) -> None:
     rows = _rows(section, fields["family"], fields["dtype"], (fields["hdim_q"], fields["hdim_v"]))
     own = section.pipelines_of(fields["family"])
     stated = {name: value for name, value in fields.items() if name != "op"}
-    best = max(_candidates(rows, stated), key=lambda found: found[0], default=None)
+    best = max(_candidates(rows, stated), key=lambda candidate: candidate[0], default=None)
     if best is not None:
         _, row, point = best
         made = {**_of_row(row), **point.fields}

@@ -18,7 +18,7 @@ from kernelwright.codegen.selecting.specs import parse_kernel
 FWD = {"op": "attention", "family": "fwd", "dtype": "bf16", "hdim": 128}
 
 
-def found(arch: str = "x86_64_v4", **fields: Any) -> dict[str, Any]:
+def context_of(arch: str = "x86_64_v4", **fields: Any) -> dict[str, Any]:
     model = archs.load(arch)
     return dict(cpu.context(parse_kernel({**FWD, **fields}, model), model))
 
@@ -53,34 +53,34 @@ def test_kernels_of_every_family_have_a_type() -> None:
 
 
 def test_dot_products_need_a_feature() -> None:
-    made = found(warp_tile=[48, 8, 2, 48, 8, 2])
+    made = context_of(warp_tile=[48, 8, 2, 48, 8, 2])
     assert made["kernel_type"].startswith("attention_part<bf16_dot, score_features<false, KW_BIAS_NONE, false>")
     assert (made["features"], made["required_features"]) == ("avx512_bf16", "kAvx512Bf16")
-    assert (found()["features"], found()["required_features"]) == ("", "kNoFeature")
+    assert (context_of()["features"], context_of()["required_features"]) == ("", "kNoFeature")
 
 
 def test_operands_of_8_bits_are_widened() -> None:
-    made = found(dtype="fp8bf16", bias="alibi")["kernel_type"]
+    made = context_of(dtype="fp8bf16", bias="alibi")["kernel_type"]
     assert made.startswith("attention_part_of_8_bits<score_features<false, KW_BIAS_ALIBI, false>")
     assert made.endswith(", bf16>")
     combine, append = (
-        found(family=family, dtype="fp8")["kernel_type"] for family in ("fwd_splitkv_combine", "fwd_appendkv")
+        context_of(family=family, dtype="fp8")["kernel_type"] for family in ("fwd_splitkv_combine", "fwd_appendkv")
     )
     assert (combine, append) == ("attention_lines<fp8>", "attention_append<fp8>")
 
 
 def test_a_kernel_serves_what_lacks_its_features() -> None:
-    plain, full = found()["variant"], found(mask="generic", bias="alibi", lse=True, group=True)["variant"]
+    plain, full = context_of()["variant"], context_of(mask="generic", bias="alibi", lse=True, group=True)["variant"]
     assert (plain["masks"], plain["lses"], plain["groups"]) == ("KW_SERVES(KW_MASK_NONE)", *["KW_SERVES(0)"] * 2)
     assert (full["masks"], full["lses"], full["groups"]) == ("KW_SERVES(KW_MASK_GENERIC)", *["KW_SERVES_BOTH"] * 2)
     assert full["biases"] == "KW_SERVES(KW_BIAS_NONE) | KW_SERVES(KW_BIAS_ALIBI)"
-    backward = found(family="bwd_dq_dk_dv")["variant"]
+    backward = context_of(family="bwd_dq_dk_dv")["variant"]
     assert backward["soft_caps"] == "KW_SERVES_BOTH"
 
 
 def test_where_k_and_v_may_be() -> None:
     def tables(**fields: Any) -> str:
-        return str(found(**fields)["variant"]["page_tables"])
+        return str(context_of(**fields)["variant"]["page_tables"])
 
     none, block, pages = (f"KW_SERVES(KW_PAGES_{name})" for name in ("NONE", "BLOCK", "LIST"))
     assert tables() == tables(family="fwd_splitkv") == none

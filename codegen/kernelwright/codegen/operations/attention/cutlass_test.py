@@ -85,15 +85,15 @@ def test_gradients_take_one_pass_by_tma_and_two_otherwise(hdim: int) -> None:
         for more in ({}, {"pipeline": "tma"}, {"pipeline": "tma", "deterministic": True})
     )
     assert (usual_traits.work_percent, plain.work_percent) == (220, 100)
-    found = [(one.deterministics, one.selection_rank) for one in (plain, ordered)]
-    assert found == [(flag(False), 0), (flag(True), 1)]  # an order that nobody asks for is waited for in vain
+    flags_and_ranks = [(one.deterministics, one.selection_rank) for one in (plain, ordered)]
+    assert flags_and_ranks == [(flag(False), 0), (flag(True), 1)]  # an order that nobody asks for is waited for in vain
 
 
 def test_gradients_by_tma_add_a_bias() -> None:
     fields = {"family": "bwd_dq_dk_dv", "mask": "generic", "group": True, "pipeline": "tma"}
-    found = [cutlass.context(kernel(**fields, bias=bias), ARCH) for bias in Bias]
-    assert [one["config"]["bias"].rsplit("::")[-1] for one in found] == [str(bias) for bias in Bias]  # type: ignore[index]
-    assert [one["traits"]["dbiases"] for one in found] == ["KW_SERVES(0)"] * 3  # type: ignore[index]
+    contexts = [cutlass.context(kernel(**fields, bias=bias), ARCH) for bias in Bias]
+    assert [one["config"]["bias"].rsplit("::")[-1] for one in contexts] == [str(bias) for bias in Bias]  # type: ignore[index]
+    assert [one["traits"]["dbiases"] for one in contexts] == ["KW_SERVES(0)"] * 3  # type: ignore[index]
 
 
 def test_the_small_set_is_few_kernels() -> None:
@@ -104,19 +104,19 @@ def test_the_small_set_is_few_kernels() -> None:
 def test_both_types_have_the_same_kernels() -> None:
     for name in ("coverage", "release"):
         specs = [attention_spec(one) for one in expand_set(f"attention:{name}", ARCH).kernels]
-        found = [
+        spec_sets = [
             {one.model_copy(update={"dtype": "bf16"}) for one in specs if one.dtype == dtype}
             for dtype in ("fp16", "bf16")
         ]
-        missing = found[1] - found[0]
-        assert found[0] <= found[1] and all(one.deterministic and name == "coverage" for one in missing)
+        missing = spec_sets[1] - spec_sets[0]
+        assert spec_sets[0] <= spec_sets[1] and all(one.deterministic and name == "coverage" for one in missing)
 
 
 def test_caches_are_read_with_or_without_what_a_kernel_adds() -> None:
     """They wait for memory: kernels of mma.sync choose by the problem."""
     fields = {"family": "fwd_splitkv", "mask": "generic"}
-    found = [cutlass.traits(attention_spec(kernel(**fields, bias=bias))) for bias in Bias]
-    assert [len(one.biases) for one in found] == [1, 3, 2] and [one.selection_rank for one in found] == [0, 1, 1]
+    traits = [cutlass.traits(attention_spec(kernel(**fields, bias=bias))) for bias in Bias]
+    assert [len(one.biases) for one in traits] == [1, 3, 2] and [one.selection_rank for one in traits] == [0, 1, 1]
     assert cutlass.traits(attention_spec(kernel(**fields, logits_soft_cap=True))).soft_caps == flag(True)
 
 

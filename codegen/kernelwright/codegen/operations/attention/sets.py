@@ -43,10 +43,10 @@ class AttentionSets(KernelSets):
 
     def archs(self, name: str) -> tuple[str, ...]:
         """The shipped architectures that a set has kernels for, sorted; EmptyExpansionError if none has."""
-        found = [arch for arch in archs.names() if any(not why for _, why in _members(name, archs.load(arch)))]
-        if not found:
+        supported = [arch for arch in archs.names() if any(not why for _, why in _members(name, archs.load(arch)))]
+        if not supported:
             raise EmptyExpansionError(f"kernel set 'attention:{name}' has no kernels for any architecture")
-        return tuple(found)
+        return tuple(supported)
 
     def expand(self, name: str, arch: Arch) -> Expansion:
         """The kernels of a set, each legal; EmptyExpansionError, with the reasons, where it has none for ``arch``."""

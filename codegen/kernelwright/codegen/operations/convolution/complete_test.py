@@ -67,5 +67,5 @@ def test_configurations_expand_to_what_is_legal() -> None:
     }
     expansion = expand_config(config, GFX942)
     assert len(expansion.kernels) == 2 and expansion.dropped["convolution.divisibility"] == 2
-    found = apply_filter("c.direction == 'backward_data' and c.spatial_dims == 3", list(expansion.kernels))
-    assert len(found) == 1
+    kept = apply_filter("c.direction == 'backward_data' and c.spatial_dims == 3", list(expansion.kernels))
+    assert len(kept) == 1

@@ -44,14 +44,14 @@ def test_shipped_kernels_are_legal_and_render(name: str, arch: str) -> None:
 
 def test_the_context_names_types() -> None:
     kernel = parse_kernel({**PACKED, "dtype": "bf16", "warp_tile": [14, 32, 2]}, load("x86_64_v4"))
-    found = cpu.context(kernel, load("x86_64_v4"))
-    assert found["operation"] == "bf16_dot" and found["features"] == "avx512_bf16"
-    assert found["required_features"] == "kAvx512Bf16" and found["layout"] == "KW_CONV_NHWGC"
+    context = cpu.context(kernel, load("x86_64_v4"))
+    assert context["operation"] == "bf16_dot" and context["features"] == "avx512_bf16"
+    assert context["required_features"] == "kAvx512Bf16" and context["layout"] == "KW_CONV_NHWGC"
     fused = parse_kernel({**PACKED, "bias": True, "residual": True, "activation": "silu"}, load("x86_64_v4"))
     assert cpu.context(fused, load("x86_64_v4"))["epilogue"] == "epilogue<fp32, 2, KW_D_ADD, silu>"
-    found = cpu.context(parse_kernel({**PACKED, "activation": "any"}, load("x86_64_v4")), load("x86_64_v4"))
-    assert found["epilogue"] == "any_epilogue<fp32>" and found["activation"] == "KW_ACTIVATION_ANY"
-    assert (found["bias"], found["residual"]) == (1, 1)
+    context = cpu.context(parse_kernel({**PACKED, "activation": "any"}, load("x86_64_v4")), load("x86_64_v4"))
+    assert context["epilogue"] == "any_epilogue<fp32>" and context["activation"] == "KW_ACTIVATION_ANY"
+    assert (context["bias"], context["residual"]) == (1, 1)
 
 
 @pytest.mark.parametrize(

@@ -134,8 +134,8 @@ def _grids(tile: Extent, waves: str, elements: str, short: bool) -> list[tuple[E
     wave = extent_of(grid)
     sides = [int(text.partition("x")[0]) for text in stated]
     whole = tile.m // wave.m % 32 == 0 and tile.n // wave.n % 32 == 0
-    found = sides or [32 if whole else 16]
-    return [(wave, Extent(m=side, n=side, k=warp_tile_k(elements, side, tile.k, short))) for side in found]
+    warp_sides = sides or [32 if whole else 16]
+    return [(wave, Extent(m=side, n=side, k=warp_tile_k(elements, side, tile.k, short))) for side in warp_sides]
 
 
 def _features(table: Mapping[str, Any], tile: str, elements: str) -> Iterator[Feature]:

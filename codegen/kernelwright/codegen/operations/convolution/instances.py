@@ -91,15 +91,15 @@ def parse_instances(text: str, file: str, origin: str) -> Iterator[GroupedConvSp
 
 def _columns(head: str, origin: str) -> list[str]:
     """The columns that the first line names; names are separated by more than their own blanks."""
-    rest, found = head.lstrip("# "), []
+    rest, columns = head.lstrip("# "), []
     names = ("layouts", "dtypes", *_COLUMNS, "further fields")
     while rest:
         name = next((name for name in names if rest == name or rest.startswith(f"{name} ")), None)
         if name is None:
             raise SpecError(f"{origin}:1: no column is called {rest!r}; allowed: {', '.join(names)}")
-        found.append(name)
+        columns.append(name)
         rest = rest.removeprefix(name).lstrip()
-    return found
+    return columns
 
 
 def _instances(words: list[str], columns: list[str], file: str) -> Iterator[GroupedConvSpec]:

@@ -10,14 +10,14 @@ LINE = "nhwgc,ndhwgc fp16,bf16 64x64x32 1x1x1 32x32x16 compv1 intrawave 8,8,4 de
 
 
 def test_a_line_is_a_kernel_for_each_layout_and_dtype() -> None:
-    found = list(parse_instances(HEAD + "\n# a comment\n" + LINE, "backward_weight", "x.conf"))
-    assert [(spec.layout, spec.dtype) for spec in found] == [
+    specs = list(parse_instances(HEAD + "\n# a comment\n" + LINE, "backward_weight", "x.conf"))
+    assert [(spec.layout, spec.dtype) for spec in specs] == [
         ("nhwgc", "fp16"),
         ("nhwgc", "bf16"),
         ("ndhwgc", "fp16"),
         ("ndhwgc", "bf16"),
     ]
-    assert {(spec.tile.k, spec.vector.c, spec.num_groups_to_merge, spec.two_stage) for spec in found} == {
+    assert {(spec.tile.k, spec.vector.c, spec.num_groups_to_merge, spec.two_stage) for spec in specs} == {
         (32, 4, 2, True)
     }
 
@@ -39,8 +39,8 @@ def test_errors_say_where(text: str, message: str) -> None:
 
 @pytest.mark.parametrize("name", ["profiler", "tests"])
 def test_no_instance_is_written_twice(name: str) -> None:
-    found = [spec for file in FILES for spec in read_instances("ck_tile", name, file)]
-    assert len(set(found)) == len(found) == {"profiler": 2541 + 60, "tests": 563 + 18}[name]
+    specs = [spec for file in FILES for spec in read_instances("ck_tile", name, file)]
+    assert len(set(specs)) == len(specs) == {"profiler": 2541 + 60, "tests": 563 + 18}[name]
 
 
 def test_a_set_without_a_file_has_nothing() -> None:

@@ -14,18 +14,18 @@ def section(name: str) -> GemmSection:
 
 @pytest.mark.parametrize("name", names())
 def test_every_section_is_whole(name: str) -> None:
-    arch, found = load(name), section(name)
-    assert gemm_section(arch) is found
-    assert set(found.layouts) == {"rcr", "rrr", "crr", "ccr"}
-    for key, tiles in found.warp_tiles.items():
-        assert tiles and found.outputs[key] and len(set(tiles)) == len(tiles)
-    for pipeline, limits in found.pipelines.items():
-        budget = found.lds_budget(pipeline)
+    arch, entry = load(name), section(name)
+    assert gemm_section(arch) is entry
+    assert set(entry.layouts) == {"rcr", "rrr", "crr", "ccr"}
+    for key, tiles in entry.warp_tiles.items():
+        assert tiles and entry.outputs[key] and len(set(tiles)) == len(tiles)
+    for pipeline, limits in entry.pipelines.items():
+        budget = entry.lds_budget(pipeline)
         assert budget is None or budget * (2 if limits.double_buffer else 1) <= arch.lds_bytes
-    assert {(1, 1, 1)} <= set(found.clusters)
-    offered = {dtype for key in found.warp_tiles for dtype in key.split("_")[:2]}
-    assert set(found.instruction_tiles) == (offered if arch.backend == "ck_tile" else set())
-    rates, multiplied = set(arch.flops_per_clock_per_cu), {key.split("_")[0] for key in found.warp_tiles}
+    assert {(1, 1, 1)} <= set(entry.clusters)
+    offered = {dtype for key in entry.warp_tiles for dtype in key.split("_")[:2]}
+    assert set(entry.instruction_tiles) == (offered if arch.backend == "ck_tile" else set())
+    rates, multiplied = set(arch.flops_per_clock_per_cu), {key.split("_")[0] for key in entry.warp_tiles}
     # Attention on CPUs widens 8-bit operands.
     assert rates - multiplied == ({"fp8"} if arch.backend == "cpu" else set()) and multiplied <= rates
 

@@ -91,18 +91,18 @@ def cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="session", params=ARCHS)
 def library(request: pytest.FixtureRequest, cache: Path) -> Iterator[CpuLibrary]:
-    found = CpuLibrary(build(request.param, kernels_of(request.param), cache))
-    status, reason = found.check_device()
+    cpu_library = CpuLibrary(build(request.param, kernels_of(request.param), cache))
+    status, reason = cpu_library.check_device()
     if status != OK:
         pytest.skip(reason)
-    yield found
-    found.set_num_threads(0)
+    yield cpu_library
+    cpu_library.set_num_threads(0)
 
 
 def kernels(library: CpuLibrary) -> list[CpuKernel]:
-    found = [kernel for kernel in library if kernel.supports(kernel.problem(1, 1, 1, pads=(0, 0, 0)))[0] == OK]
-    assert found
-    return found
+    supported = [kernel for kernel in library if kernel.supports(kernel.problem(1, 1, 1, pads=(0, 0, 0)))[0] == OK]
+    assert supported
+    return supported
 
 
 class Case:
@@ -280,8 +280,8 @@ def test_refusals_name_field_and_value(library: CpuLibrary) -> None:
     ):
         problem = kernel.problem(8, 9, 10, pads=(0, 0, 0))
         setattr(problem, field, value)
-        found, reason = kernel.supports(problem)
-        assert (found, text in reason) == (status, True), reason
+        actual, reason = kernel.supports(problem)
+        assert (actual, text in reason) == (status, True), reason
 
 
 def test_bad_launches_are_refused(library: CpuLibrary) -> None:

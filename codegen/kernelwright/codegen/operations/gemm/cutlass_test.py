@@ -61,24 +61,24 @@ def test_header_carries_the_identity() -> None:
     made = kernel()
     text = render_kernel(made, ARCH, "cutlass")[0].text
     assert f'"{made.identity}"' in text
-    found = re.search(r'/\*spec_json=\*/("(?:[^"\\]|\\.)*")', text)
-    assert found and json.loads(found[1]) == made.canonical_json
+    match = re.search(r'/\*spec_json=\*/("(?:[^"\\]|\\.)*")', text)
+    assert match and json.loads(match[1]) == made.canonical_json
 
 
 @pytest.mark.parametrize("layout", ["rcr", "rrr", "crr", "ccr"])
 def test_layouts_are_cutlasss(layout: str) -> None:
-    found = context_of(kernel(layout=layout), ARCH)
+    context = context_of(kernel(layout=layout), ARCH)
     words = {"r": "cutlass::layout::RowMajor", "c": "cutlass::layout::ColumnMajor"}
-    assert (found["layout_a"], found["layout_b"]) == (words[layout[0]], words[layout[1]])
+    assert (context["layout_a"], context["layout_b"]) == (words[layout[0]], words[layout[1]])
 
 
 def test_fp8_accumulates_fast_and_int8_exactly() -> None:
     schedule = "cutlass::gemm::KernelTmaWarpSpecializedCooperative"
     assert context_of(fp8(dtype_c="bf16"), ARCH)["mainloop_schedule"] == f"{schedule}FP8FastAccum"
     assert context_of(fp8(layout="ccr"), ARCH)["mainloop_schedule"] == schedule  # CUTLASS has no fast one
-    found = context_of(fp8(dtype="int8"), ARCH)
-    assert found["mainloop_schedule"] == schedule
-    assert (found["element_acc"], found["element_c"]) == ("int32_t", "int32_t")
+    context = context_of(fp8(dtype="int8"), ARCH)
+    assert context["mainloop_schedule"] == schedule
+    assert (context["element_acc"], context["element_c"]) == ("int32_t", "int32_t")
 
 
 def test_library_links_kernels_run_time_and_static_cuda() -> None:

@@ -77,14 +77,14 @@ def test_a_preselected_set_becomes_headers_and_a_registry(capsys: pytest.Capture
 
 def test_options_alone_mean_the_preselected_sets(tmp_path: Path) -> None:
     known = {name: archs.load(name) for name in archs.names()}
-    (found,) = wanted(known)
+    (chosen,) = wanted(known)
     gfx942 = known["gfx942"]
     together = {
         kernel
         for purpose in ("compute", "memory", "latency", "split_k")
         for kernel in expand_set(f"fp16_rcr_{purpose}", gfx942).kernels
     }
-    assert set(found.kernels) == together and {gemm_spec(kernel).variant for kernel in found.kernels} == {"standard"}
+    assert set(chosen.kernels) == together and {gemm_spec(kernel).variant for kernel in chosen.kernels} == {"standard"}
     (several,) = wanted(known, datatype=["bf16", "fp8"], layout=["rcr", "ccr"], variants=["standard"])
     pairs = {(str(gemm_spec(kernel).dtype_a), str(gemm_spec(kernel).layout)) for kernel in several.kernels}
     assert pairs == {("bf16", "rcr"), ("bf16", "ccr"), ("fp8", "rcr"), ("fp8", "ccr")}

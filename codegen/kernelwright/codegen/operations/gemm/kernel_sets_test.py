@@ -32,15 +32,15 @@ def expanded(arch: str) -> dict[str, tuple[Kernel, ...]]:
     """Every set of an architecture by name; those without kernels are left out, after a look at what they say."""
     model = archs.load(arch)
     written = (name for name in rule_set_names() if arch in set_archs(f"gemm:{name}"))
-    found = {name: expand_set(f"gemm:{name}", model).kernels for name in written}
+    by_name = {name: expand_set(f"gemm:{name}", model).kernels for name in written}
     for name in WRITTEN:
         try:
-            found[name] = expand_kernel_set(name, model).kernels
+            by_name[name] = expand_kernel_set(name, model).kernels
         except EmptyExpansionError as error:
             first, *reasons = str(error).splitlines()
             assert first == f"kernel set {name!r} has no kernels for {arch}:"
             assert reasons and all(" x " in line and any(rule in line for rule in RULES) for line in reasons), error
-    return found
+    return by_name
 
 
 @pytest.mark.thorough(keep=2)

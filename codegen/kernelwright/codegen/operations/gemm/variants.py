@@ -61,14 +61,14 @@ def _operations(section: object) -> list[dict[str, Any]]:
         raise SpecError(f"multi_d_config = {section!r}: both are lists of at least one value")
     for key, listed in (("elementwise_ops", names), ("num_d_tensors", numbers)):
         check_values(f"multi_d_config.{key}", listed)
-    found = []
+    operations = []
     for name in names:
         if not isinstance(name, str) or name not in ELEMENTWISE:
             known = ", ".join(ELEMENTWISE)
             raise SpecError(f"unknown elementwise_ops {name!r}{closest(str(name), ELEMENTWISE)}; allowed: {known}")
         d_op, activation = ELEMENTWISE[name]
-        found += [{"d_op": d_op, "activation": activation, "num_d": number} for number in numbers]
-    return found
+        operations += [{"d_op": d_op, "activation": activation, "num_d": number} for number in numbers]
+    return operations
 
 
 def _of_variant(

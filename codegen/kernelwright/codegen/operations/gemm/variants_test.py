@@ -68,15 +68,15 @@ def test_without_variants_a_configuration_is_itself() -> None:
     ],
 )
 def test_a_variant_adds_its_fields(variant: str, fields: list[dict[str, Any]]) -> None:
-    found = parts(variants=[variant])
-    assert [config["problem"] for _, config in found] == [{**CK_TILE_CONFIG["problem"], **one} for one in fields]
-    assert {name for name, _ in found} == {variant}
-    assert ("pipeline" in found[0][1]["trait_config"]) == (variant != "preshuffle")
+    configs = parts(variants=[variant])
+    assert [config["problem"] for _, config in configs] == [{**CK_TILE_CONFIG["problem"], **one} for one in fields]
+    assert {name for name, _ in configs} == {variant}
+    assert ("pipeline" in configs[0][1]["trait_config"]) == (variant != "preshuffle")
 
 
 def test_multi_d_takes_operations_and_numbers() -> None:
-    found = [config["problem"] for _, config in parts(variants=["multi_d"])]
-    assert [(one["d_op"], one["activation"], one["num_d"]) for one in found] == [
+    problems = [config["problem"] for _, config in parts(variants=["multi_d"])]
+    assert [(one["d_op"], one["activation"], one["num_d"]) for one in problems] == [
         ("add", "none", 1), ("add", "none", 2), ("add", "relu", 1), ("add", "relu", 2), ("add", "gelu", 1),
         ("add", "gelu", 2),
     ]  # fmt: skip

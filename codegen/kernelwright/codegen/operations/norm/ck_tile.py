@@ -24,5 +24,5 @@ TREES = ("hip_norm", "norm")
 def context(kernel: Kernel, arch: Arch) -> Mapping[str, object]:
     """Symbols of the templates below ``templates/ck_tile``; the spec must have passed the rules."""
     largest = LARGEST_FNUZ if arch.fp8_format == "fnuz" else LARGEST[DType.FP8]
-    found = symbols(norm_spec(kernel), f"quantised_fp8<{largest:.0f}>")
-    return {**found, "wave": arch.wave_size, "function": f"{kernel.symbol}_norm", "sum": f"{kernel.symbol}_sum"}
+    norm_symbols = symbols(norm_spec(kernel), f"quantised_fp8<{largest:.0f}>")
+    return {**norm_symbols, "wave": arch.wave_size, "function": f"{kernel.symbol}_norm", "sum": f"{kernel.symbol}_sum"}

@@ -45,8 +45,8 @@ def test_a_partial_spec_is_completed() -> None:
 
 @given(st.lists(SPECS, min_size=2, max_size=40, unique=True))
 def test_names_are_unique(specs: list[NormSpec]) -> None:
-    found = [Kernel(arch="x86_64_v3", spec=spec).name for spec in specs]
-    assert len(set(found)) == len(found)
+    kernel_names = [Kernel(arch="x86_64_v3", spec=spec).name for spec in specs]
+    assert len(set(kernel_names)) == len(kernel_names)
 
 
 @pytest.mark.parametrize(

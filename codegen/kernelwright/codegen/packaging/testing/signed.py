@@ -59,5 +59,5 @@ def write_dist(folder: Path) -> Path:
 
 def problems(dist: Path, key: str = "ours") -> dict[str, str]:
     """What ``verify --key`` finds wrong, by the name of the file or folder."""
-    found = verify(dist, (), [envelope.read_public_key(Path(f"{key}.pub.pem"))])
-    return {Path(verdict.package).name: "; ".join(verdict.problems) for verdict in found if verdict.problems}
+    verdicts = verify(dist, (), [envelope.read_public_key(Path(f"{key}.pub.pem"))])
+    return {Path(verdict.package).name: "; ".join(verdict.problems) for verdict in verdicts if verdict.problems}

@@ -84,9 +84,9 @@ def _read(
         for at in block:
             one = function[at]
             register = address_register(one)
-            found = state.get(register) if register else None
-            if found is not None and "exec" in state:
-                yield at, np.broadcast_to(found, (waves, lanes))
+            addresses = state.get(register) if register else None
+            if addresses is not None and "exec" in state:
+                yield at, np.broadcast_to(addresses, (waves, lanes))
             execute(one, state, lanes)
 
 
@@ -215,12 +215,12 @@ def _result(one: Statement, state: State, lanes: int) -> Words | None:
 
 def _compared(one: Statement, sources: Sequence[str], state: Mapping[str, Words]) -> Words | None:
     """Truth of a comparison of integers, for each lane or, of scalars, for each wave."""
-    found = _INTEGERS.match(one.line.name)
+    match = _INTEGERS.match(one.line.name)
     left, right = (_source(text, state) for text in (*sources, "", "")[:2])
-    if found is None or left is None or right is None:
+    if match is None or left is None or right is None:
         return None
-    both = (signed(left), signed(right)) if found[2] == "i" else (left, right)
-    return COMPARE[found[1]](*both)
+    both = (signed(left), signed(right)) if match[2] == "i" else (left, right)
+    return COMPARE[match[1]](*both)
 
 
 def _selected(one: Statement, state: Mapping[str, Words]) -> Words | None:
@@ -258,8 +258,8 @@ def _chosen(one: Statement, state: Mapping[str, Words]) -> Words | None:
 def _source(text: str, state: Mapping[str, Words]) -> Words | None:
     if _NUMBER.match(text):
         return wrapped(np.full((1, 1), int(text, 0), np.int64))
-    found = state.get(text)
-    return None if found is None or found.dtype == np.bool_ or found is _FULL else found
+    words = state.get(text)
+    return None if words is None or words.dtype == np.bool_ or words is _FULL else words
 
 
 def _write(operand: str, value: Words | None, state: State) -> None:
@@ -282,5 +282,5 @@ def _registers(operand: str) -> list[str]:
         return ["vcc"]
     if operand == "m0" or _REGISTER.match(operand):
         return [operand]
-    found = _RANGE.match(operand)
-    return [f"{found[1]}{number}" for number in range(int(found[2]), int(found[3]) + 1)] if found else []
+    match = _RANGE.match(operand)
+    return [f"{match[1]}{number}" for number in range(int(match[2]), int(match[3]) + 1)] if match else []

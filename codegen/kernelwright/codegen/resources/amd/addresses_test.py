@@ -15,9 +15,9 @@ def bases(body: str) -> dict[str, list[list[int]]]:
     """Of two waves of 64 lanes: address register → its bytes, of each LDS instruction."""
     lines = [line.strip() for line in body.strip().splitlines()]
     text = "\n".join(line if line.startswith(".L") else f"\t{line}" for line in lines)
-    found = function(f"k:\n{text}\n\ts_endpgm\n.Lfunc_end0:\n", "k")
-    known = lds_bases(found, 2, 64)
-    return {found[at].line.name: value.tolist() for at, value in known.items()}
+    statements = function(f"k:\n{text}\n\ts_endpgm\n.Lfunc_end0:\n", "k")
+    known = lds_bases(statements, 2, 64)
+    return {statements[at].line.name: value.tolist() for at, value in known.items()}
 
 
 def values(text: str) -> list[list[int]] | None:
@@ -102,12 +102,12 @@ def bitop3(table: int, a: int, b: int, c: int) -> int:
     ],
 )
 def test_arithmetic(text: str, expected: np.ndarray | None) -> None:
-    found = values(text)
-    assert found == (None if expected is None else np.asarray(expected).tolist())
+    actual = values(text)
+    assert actual == (None if expected is None else np.asarray(expected).tolist())
 
 
 def test_where_ways_meet_only_what_they_agree_on_is_known() -> None:
-    found = bases(
+    known = bases(
         """
         v_lshlrev_b32_e32 v1, 2, v0
         v_lshlrev_b32_e32 v2, 3, v0
@@ -118,11 +118,11 @@ def test_where_ways_meet_only_what_they_agree_on_is_known() -> None:
         ds_read_b64 v[10:11], v2
         """
     )
-    assert found == {"ds_read_b32": (LANES * 4).tolist()}
+    assert known == {"ds_read_b32": (LANES * 4).tolist()}
 
 
 def test_what_a_loop_changes_is_not_known_inside() -> None:
-    found = bases(
+    known = bases(
         """
         v_lshlrev_b32_e32 v1, 2, v0
         v_lshlrev_b32_e32 v2, 3, v0
@@ -133,7 +133,7 @@ def test_what_a_loop_changes_is_not_known_inside() -> None:
         s_cbranch_scc1 .LBB0_1
         """
     )
-    assert found == {"ds_read_b32": (LANES * 4).tolist()}
+    assert known == {"ds_read_b32": (LANES * 4).tolist()}
 
 
 def test_while_lanes_are_inactive_nothing_is_known_anew() -> None:

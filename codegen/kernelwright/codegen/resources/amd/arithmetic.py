@@ -117,11 +117,11 @@ COMPARE: Mapping[str, Callable[[Words, Words], Words]] = {
 
 def bitop3(table: int, a: Words, b: Words, c: Words) -> Words:
     """``v_bitop3_b32``: each bit looks up bit ``4 a + 2 b + c`` of ``table``."""
-    found = np.zeros_like(a | b | c)
+    bits = np.zeros_like(a | b | c)
     for at in range(8):
         if table >> at & 1:
-            found |= (a if at & 4 else ~a) & (b if at & 2 else ~b) & (c if at & 1 else ~c)
-    return found
+            bits |= (a if at & 4 else ~a) & (b if at & 2 else ~b) & (c if at & 1 else ~c)
+    return bits
 
 
 def mbcnt(name: str, mask: Words, value: Words, lanes: int) -> Words | None:

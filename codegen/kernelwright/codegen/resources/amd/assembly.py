@@ -37,12 +37,12 @@ class Statement:
 
 def function(text: str, symbol: str) -> list[Statement]:
     """The instructions of ``symbol``, in order; AssemblyError if it is not there."""
-    found = re.search(rf"^{re.escape(symbol)}:.*?^\.Lfunc_end\d+:", text, re.MULTILINE | re.DOTALL)
-    if found is None:
+    match = re.search(rf"^{re.escape(symbol)}:.*?^\.Lfunc_end\d+:", text, re.MULTILINE | re.DOTALL)
+    if match is None:
         raise AssemblyError(f"the assembly has no function {symbol}")
     labels: dict[str, int] = {}
     statements: list[Statement] = []
-    for row in found.group(0).splitlines()[1:]:
+    for row in match.group(0).splitlines()[1:]:
         code = row.partition(";")[0].rstrip()
         label, code = _LABEL.match(code), code.strip()
         if label:

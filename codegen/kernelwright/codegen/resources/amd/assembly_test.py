@@ -31,9 +31,9 @@ other:
 
 
 def test_branches_go_to_lines_of_the_function() -> None:
-    found = [(one.line.name, one.line.goal) for one in function(TEXT, "kernel")]
+    goals = [(one.line.name, one.line.goal) for one in function(TEXT, "kernel")]
     names = ["s_load_dwordx2", "v_mfma_f32_32x32x8_f16", "s_cbranch_scc1", "s_mov_b64", "s_cbranch_scc0", "s_endpgm"]
-    assert found == list(zip(names, [None, None, 1, None, None, None], strict=True))
+    assert goals == list(zip(names, [None, None, 1, None, None, None], strict=True))
     assert function(TEXT, "kernel")[3].operands == ("exec", "s[2:3]")
     assert [one.line.name for one in function(TEXT, "other")] == ["s_endpgm"]
     with pytest.raises(AssemblyError, match="no function third"):
@@ -53,10 +53,10 @@ def test_branches_go_to_lines_of_the_function() -> None:
 def test_names_operands_and_modifiers(
     text: str, name: str, operands: tuple[str, ...] | None, modifiers: dict[str, str]
 ) -> None:
-    found = statement(text)
-    assert (found.line.name, found.modifiers, found.opaque) == (name, modifiers, False)
-    assert operands is None or found.operands == operands
-    assert found.line.to_lds == ("lds" in modifiers)
+    parsed = statement(text)
+    assert (parsed.line.name, parsed.modifiers, parsed.opaque) == (name, modifiers, False)
+    assert operands is None or parsed.operands == operands
+    assert parsed.line.to_lds == ("lds" in modifiers)
 
 
 def test_what_exchanges_lanes_is_opaque() -> None:
@@ -65,9 +65,9 @@ def test_what_exchanges_lanes_is_opaque() -> None:
 
 
 def test_dual_issue_is_one_line_of_two_parts() -> None:
-    found = statement("v_dual_mov_b32 v2, v1 :: v_dual_lshlrev_b32 v3, 2, v0")
-    assert [part.line.name for part in found.parts] == ["v_mov_b32", "v_lshlrev_b32"]
-    assert found.line == Line("v_dual_mov_b32")
+    parsed = statement("v_dual_mov_b32 v2, v1 :: v_dual_lshlrev_b32 v3, 2, v0")
+    assert [part.line.name for part in parsed.parts] == ["v_mov_b32", "v_lshlrev_b32"]
+    assert parsed.line == Line("v_dual_mov_b32")
 
 
 @pytest.mark.parametrize(

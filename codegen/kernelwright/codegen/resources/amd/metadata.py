@@ -24,9 +24,9 @@ def kernels_of(text: str, helpers: Sequence[str]) -> dict[str, str]:
 
 def number(metadata: str, key: str, default: int | None = None) -> int:
     """A number of a function's metadata. ReportError if it is not there and has no ``default``."""
-    found = re.search(rf"^[\s-]*\.{key}:\s*(\d+)$", metadata, re.MULTILINE)
-    if found is not None:
-        return int(found.group(1))
+    match = re.search(rf"^[\s-]*\.{key}:\s*(\d+)$", metadata, re.MULTILINE)
+    if match is not None:
+        return int(match.group(1))
     if default is None:
         raise ReportError(f"the metadata of the assembly has no .{key}")
     return default

@@ -37,8 +37,8 @@ def add_measured(libraries: Sequence[Mapping[str, Any]], tables: Iterable[Sequen
     of_launches, of_timings = defaultdict(list), defaultdict(list)
     unknown: Counter[str] = Counter()
     for launch in launches:
-        found = _SYMBOL.search(launch.function)
-        identity = by_symbol.get(found.group(1)) if found else None
+        match = _SYMBOL.search(launch.function)
+        identity = by_symbol.get(match.group(1)) if match else None
         if identity is None:
             unknown[launch.function] += 1
         else:
@@ -107,7 +107,7 @@ def _means(kernel: str, launches: Sequence[Launch]) -> dict[str, float]:
             values[name].append(value)
             grids[name][launch.grid] += 1
     shares = {
-        name: {grid: Fraction(count, found.total()) for grid, count in found.items()} for name, found in grids.items()
+        name: {grid: Fraction(count, group.total()) for grid, count in group.items()} for name, group in grids.items()
     }
     for name in shares:
         first = next(iter(shares))
@@ -116,7 +116,7 @@ def _means(kernel: str, launches: Sequence[Launch]) -> dict[str, float]:
                 f"{kernel}: {first} was counted in launches of the grids {_listed(grids[first])}, and {name} in those "
                 f"of {_listed(grids[name])}; name tables of one program that ran alike for each set of counters"
             )
-    return {name: sum(found) / len(found) for name, found in values.items()}
+    return {name: sum(group) / len(group) for name, group in values.items()}
 
 
 def _listed(grids: Mapping[str, int]) -> str:

@@ -47,8 +47,8 @@ def library(tmp_path: Path) -> Path:
 def run(library: Path, capsys: pytest.CaptureFixture[str]) -> Shown:
     def shown(*arguments: object) -> tuple[int, str, str]:
         code = quality.main([str(library), *map(str, arguments)])
-        found = capsys.readouterr()
-        return code, found.out, found.err
+        captured = capsys.readouterr()
+        return code, captured.out, captured.err
 
     return shown
 

@@ -13,47 +13,47 @@ PROBLEM_HEADINGS = ("us", "TFLOP/s", "of bound %", "roofline", "problem")
 
 def measured_text(row: Mapping[str, Any]) -> str | None:
     """The counters and the problems of a row, each a line; None if nothing was measured."""
-    found = row["measured"]
-    if found is None:
+    measured = row["measured"]
+    if measured is None:
         return None
     lines = [f"{row['name']}: {summary(row)}"]
-    if found["counters"]:
-        lines += _table([HEADINGS, *counter_cells(found)], named=0)
-    if found["problems"]:
-        lines += _table([PROBLEM_HEADINGS, *problem_cells(found)], named=len(PROBLEM_HEADINGS) - 1)
+    if measured["counters"]:
+        lines += _table([HEADINGS, *counter_cells(measured)], named=0)
+    if measured["problems"]:
+        lines += _table([PROBLEM_HEADINGS, *problem_cells(measured)], named=len(PROBLEM_HEADINGS) - 1)
     return "\n".join(lines)
 
 
 def summary(row: Mapping[str, Any]) -> str:
     """What was measured, in one line."""
-    found = row["measured"]
+    measured = row["measured"]
     parts = []
-    if found["launches"]:
-        parts.append(f"{found['launches']} launch{'es' * (found['launches'] != 1)}")
-    if found["us"] is not None:
-        parts.append(f"{found['us']:.3f} us")
-    if found["waves"]:
-        parts.append(f"{found['waves']:.0f} waves")
-    if found["waves"] and found["turns"]:
-        parts.append(f"{found['turns'] / found['waves']:.1f} turns of each")
-    if found["problems"]:
-        parts.append(f"{len(found['problems'])} problem{'s' * (len(found['problems']) != 1)}")
+    if measured["launches"]:
+        parts.append(f"{measured['launches']} launch{'es' * (measured['launches'] != 1)}")
+    if measured["us"] is not None:
+        parts.append(f"{measured['us']:.3f} us")
+    if measured["waves"]:
+        parts.append(f"{measured['waves']:.0f} waves")
+    if measured["waves"] and measured["turns"]:
+        parts.append(f"{measured['turns'] / measured['waves']:.1f} turns of each")
+    if measured["problems"]:
+        parts.append(f"{len(measured['problems'])} problem{'s' * (len(measured['problems']) != 1)}")
     if row["bound_share_percent"] is not None:
         parts.append(f"{row['bound_share_percent']} % of its bound ({row['bound']})")
-    if found["helpers"]:
-        parts.append(f"and {sum(found['helpers'].values())} launches of its other functions")
+    if measured["helpers"]:
+        parts.append(f"and {sum(measured['helpers'].values())} launches of its other functions")
     return ", ".join(parts)
 
 
-def counter_cells(found: Mapping[str, Any]) -> list[tuple[str, ...]]:
+def counter_cells(measured: Mapping[str, Any]) -> list[tuple[str, ...]]:
     """A row of cells for each counter: counted and measured of a wave and turn, and all of a launch."""
     return [
         (name, cell(one["counted"]), cell(one["measured"]), cell(round(one["launch"], 2)))
-        for name, one in found["counters"].items()
+        for name, one in measured["counters"].items()
     ]
 
 
-def problem_cells(found: Mapping[str, Any]) -> list[tuple[str, ...]]:
+def problem_cells(measured: Mapping[str, Any]) -> list[tuple[str, ...]]:
     """A row of cells for each problem that was timed."""
     keys = ("us", "tflops", "bound_share_percent", "roofline")
     return [
@@ -61,7 +61,7 @@ def problem_cells(found: Mapping[str, Any]) -> list[tuple[str, ...]]:
             *(cell(one.get(key)) for key in keys),
             " ".join(f"{key}={value}" for key, value in one.items() if key not in keys),
         )
-        for one in found["problems"]
+        for one in measured["problems"]
     ]
 
 

@@ -105,13 +105,13 @@ def _wide(path: Path, columns: Sequence[str], rows: Sequence[Mapping[str, str]])
 
 def _timings(path: Path, rows: Sequence[Mapping[str, str]]) -> list[Timing]:
     """Kernels that were not timed, such as those that failed, are left out."""
-    found = []
+    timings = []
     for number, row in enumerate(rows):
         if row["status"] == "ok" and row["latency_ms"]:
             us = _number(path, number, row, "latency_ms") * 1e3
             tflops = _number(path, number, row, "tflops") if row["tflops"] else None
-            found.append(Timing(row["kernel"], row["identity"], us, tflops, row))
-    return found
+            timings.append(Timing(row["kernel"], row["identity"], us, tflops, row))
+    return timings
 
 
 def _function(name: str) -> str:

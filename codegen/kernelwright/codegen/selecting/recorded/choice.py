@@ -81,16 +81,16 @@ def _candidates(value: Mapping[str, Any], wanted: Sequence[Wanted], arch: Arch) 
     if "set" in value:
         return expand_set(value["set"], arch).kernels
     names = dict.fromkeys(f"{one.op}:{name}" for one in wanted for name in one.model.candidate_sets(one.asked))
-    found: list[Kernel] = []
+    kernels: list[Kernel] = []
     refused = []
     for name in names:
         try:
-            found += expand_set(name, arch).kernels
+            kernels += expand_set(name, arch).kernels
         except EmptyExpansionError as error:
             refused.append(str(error))
-    if not found:
+    if not kernels:
         raise EmptyExpansionError("\n".join(refused))
-    return [*found, *_fitted(found, wanted, arch)]
+    return [*kernels, *_fitted(kernels, wanted, arch)]
 
 
 def _fitted(kernels: Sequence[Kernel], wanted: Sequence[Wanted], arch: Arch) -> Iterator[Kernel]:
@@ -107,25 +107,25 @@ def _measured(
     candidates: Mapping[str, Kernel], wanted: Sequence[Wanted], measured: Mapping[tuple[Hashable, str], Measured]
 ) -> dict[Option, dict[int, Time]]:
     """Times of a table, of plans whose kernels are all candidates."""
-    found: dict[Option, dict[int, Time]] = {}
+    times: dict[Option, dict[int, Time]] = {}
     for index, one in enumerate(wanted):
         key = one.key
         for identity in candidates:
             time = measured.get((key, identity))
             if time is not None and set(time.stages) <= set(candidates):
-                found.setdefault((identity, *time.stages), {})[index] = Time(time.microseconds, "measured")
-    return found
+                times.setdefault((identity, *time.stages), {})[index] = Time(time.microseconds, "measured")
+    return times
 
 
 def _purposes(served: Mapping[int, tuple[Option, Time]], wanted: Sequence[Wanted]) -> dict[str, tuple[str, ...]]:
     """A sentence for each problem, by the identities of the chosen kernels that serve it fastest."""
-    found: dict[str, list[str]] = {}
+    purposes: dict[str, list[str]] = {}
     for index, ((main, *others), time) in served.items():
         line = f"{wanted[index].text}: {wanted[index].count} times, {time.microseconds:.1f} us {time.source}"
-        found.setdefault(main, []).append(line)
+        purposes.setdefault(main, []).append(line)
         for identity in others:
-            found.setdefault(identity, []).append(f"{line}, a further stage")
-    return {identity: tuple(lines) for identity, lines in found.items()}
+            purposes.setdefault(identity, []).append(f"{line}, a further stage")
+    return {identity: tuple(lines) for identity, lines in purposes.items()}
 
 
 def _left_out(texts: Sequence[str], total: int, what: str) -> str:

@@ -35,7 +35,7 @@ def test_each_kernel_says_what_it_is_there_for() -> None:
         "gemm split_k=0 m=4096 n=4096 k=4096 dtype=bf16 num_d=1 ld_multi_d=[0] activation=gelu: 1 times"
     )
     assert fused.endswith("us predicted")
-    few = next(name for name, found in lines.items() if any("m=1 " in line for line in found))
+    few = next(name for name, texts in lines.items() if any("m=1 " in line for line in texts))
     assert "_16x" in few or "_64x" in few  # small tiles for one row
 
 
@@ -52,9 +52,9 @@ def convolutions(arch: str, **fields: Any) -> dict[str, Any]:
 @pytest.mark.parametrize("arch", ["sm_90a", "gfx942", "x86_64_v4"])
 def test_convolutions_have_kernels_of_each_direction(arch: str) -> None:
     chosen = choose_kernels({"trace": convolutions(arch)}, load(arch))
-    found = {view(kernel)["direction"]: chosen.purposes[kernel.identity] for kernel in chosen.kernels}
-    assert set(found) == {"forward", "backward_data", "backward_weight"}
-    for direction, (line,) in found.items():
+    by_direction = {view(kernel)["direction"]: chosen.purposes[kernel.identity] for kernel in chosen.kernels}
+    assert set(by_direction) == {"forward", "backward_data", "backward_weight"}
+    for direction, (line,) in by_direction.items():
         assert line.startswith(f"convolution direction={direction} n=8 c=64 k=128 size=[28, 28]"), line
         assert line.endswith("us predicted") and ": 2 times, " in line
 
@@ -73,23 +73,23 @@ def families(arch: str, *problems: dict[str, Any], **options: Any) -> dict[str, 
     """What each chosen kernel is there for, by family."""
     chosen = choose_kernels({"trace": attention(*problems), **options}, load(arch))
     assert all(chosen.purposes[kernel.identity] for kernel in chosen.kernels)
-    found: dict[str, list[str]] = {}
+    by_family: dict[str, list[str]] = {}
     for kernel in chosen.kernels:
-        found.setdefault(view(kernel)["family"], []).extend(chosen.purposes[kernel.identity])
-    return found
+        by_family.setdefault(view(kernel)["family"], []).extend(chosen.purposes[kernel.identity])
+    return by_family
 
 
 @pytest.mark.thorough(keep=1)
 @pytest.mark.parametrize("arch", ["sm_90a", "gfx942", "x86_64_v4"])
 def test_attention_brings_the_kernels_of_all_stages(arch: str) -> None:
     backward = {**HEADS, "direction": "backward", "mask": "bottom_right"}
-    found = families(arch, {**HEADS, "direction": "forward"}, backward, APPEND)
+    by_family = families(arch, {**HEADS, "direction": "forward"}, backward, APPEND)
     stages = {"bwd_dot_do_o", "bwd_dq_dk_dv"} | ({"bwd_convert_dq"} if arch != "sm_90a" else set())
-    assert set(found) == {"fwd", "fwd_appendkv"} | stages
-    assert all("direction=backward" in line for stage in stages for line in found[stage])
-    assert all(line.endswith("us predicted") for line in found["bwd_dq_dk_dv"])
-    assert all(line.endswith("us predicted, a further stage") for line in found["bwd_dot_do_o"])
-    assert found["fwd_appendkv"][0].startswith("attention append batch=2 heads_kv=2 seqlen_new=1")
+    assert set(by_family) == {"fwd", "fwd_appendkv"} | stages
+    assert all("direction=backward" in line for stage in stages for line in by_family[stage])
+    assert all(line.endswith("us predicted") for line in by_family["bwd_dq_dk_dv"])
+    assert all(line.endswith("us predicted, a further stage") for line in by_family["bwd_dot_do_o"])
+    assert by_family["fwd_appendkv"][0].startswith("attention append batch=2 heads_kv=2 seqlen_new=1")
 
 
 @pytest.mark.thorough(keep=1)
@@ -111,9 +111,9 @@ def test_measured_plans_of_attention_bring_their_stages(tmp_path: Path) -> None:
     lines = [{**row, "stages": "", **one} for one in (split, combined)]
     path = tmp_path / "sweep.csv"
     path.write_text("\n".join([",".join(lines[0]), *(",".join(map(str, one.values())) for one in lines)]) + "\n")
-    found = families("sm_90a", DECODE, sweep=str(path))
-    assert set(found) == {"fwd_splitkv", "fwd_splitkv_combine"}
-    assert found["fwd_splitkv"][0].endswith("7 times, 10.0 us measured")
+    by_family = families("sm_90a", DECODE, sweep=str(path))
+    assert set(by_family) == {"fwd_splitkv", "fwd_splitkv_combine"}
+    assert by_family["fwd_splitkv"][0].endswith("7 times, 10.0 us measured")
 
 
 def test_epilogues_that_no_set_lists_are_made() -> None:
@@ -165,7 +165,7 @@ def test_measured_times_count_instead_of_predicted_ones(tmp_path: Path) -> None:
     chosen = choose_kernels({"trace": trace(MANY, FEW), "sweep": str(path)}, SM_90A)
     assert fast in chosen.kernels
     assert any(line.endswith("1 times, 1.0 us measured") for line in chosen.purposes[fast.identity])
-    assert any("m=1 " in line and line.endswith("predicted") for found in chosen.purposes.values() for line in found)
+    assert any("m=1 " in line and line.endswith("predicted") for texts in chosen.purposes.values() for line in texts)
     (tmp_path / "other.csv").write_text("a,b\n1,2\n")
     with pytest.raises(SpecError, match="is no table of"):
         choose_kernels({"trace": trace(MANY), "sweep": str(tmp_path / "other.csv")}, SM_90A)
@@ -198,4 +198,4 @@ def test_counts_of_all_architectures_add_up_and_files_are_read(tmp_path: Path) -
     one = {"op": "gemm", "problem": {**FEW, "split_k": 0}, "count": 3}
     path.write_text(json.dumps({"version": 1, "problems": [{**one, "arch": "a"}, {**one, "arch": "b", "unserved": 4}]}))
     (item,) = select("problems", {"trace": str(path)}, ["x86_64_v4"], load_archs(), "c.dtype == 'bf16'")
-    assert next(line for found in item.purposes.values() for line in found).count(": 10 times, ") == 1
+    assert next(line for texts in item.purposes.values() for line in texts).count(": 10 times, ") == 1

@@ -58,13 +58,13 @@ def fastest(times: Times, chosen: Collection[str], problems: int) -> dict[int, O
     Without problems that none serves.
     """
     there = set(chosen)
-    found: dict[int, tuple[float, Option]] = {}
+    quickest: dict[int, tuple[float, Option]] = {}
     for option in times:
         if there.issuperset(option):
             for index, us in times[option].items():
-                if index not in found or us < found[index][0]:
-                    found[index] = us, option
-    return {index: found[index][1] for index in range(problems) if index in found}
+                if index not in quickest or us < quickest[index][0]:
+                    quickest[index] = us, option
+    return {index: quickest[index][1] for index in range(problems) if index in quickest}
 
 
 def _affordable(kernels: Sequence[str], seconds: Mapping[str, float], budget: Budget) -> bool:

@@ -31,7 +31,7 @@ def predicted(
     for kernel in candidates:
         kernels.setdefault(kernel.spec.op, []).append(kernel)
     behind: dict[Hashable, tuple[float, str] | None] = {}
-    found: dict[Option, dict[int, Time]] = {}
+    times: dict[Option, dict[int, Time]] = {}
     for index, one in enumerate(wanted):
         model = one.model
         for kernel in kernels.get(one.op, ()) if one.key not in measured else ():
@@ -39,9 +39,9 @@ def predicted(
                 stages = _stages(one, candidate, kernels[one.op], arch, behind)
                 if stages is not None:
                     us, others = stages
-                    of = found.setdefault((kernel.identity, *others), {})
+                    of = times.setdefault((kernel.identity, *others), {})
                     of[index] = Time(min(us, of[index].microseconds if index in of else us), "predicted")
-    return found
+    return times
 
 
 def _stages(

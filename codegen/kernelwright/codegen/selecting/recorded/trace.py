@@ -47,17 +47,17 @@ def read_wanted(raw: object) -> list[Wanted]:
         raise SpecError(
             f'a trace is {{"version": {VERSION}, "problems": […]}}, as kernelwright.dispatch.record writes it'
         )
-    found: dict[Hashable, Wanted] = {}
+    by_key: dict[Hashable, Wanted] = {}
     for index, entry in enumerate(raw["problems"]):
         try:
             one = _wanted(entry)
         except SpecError as error:
             raise SpecError(f"problem {index} of the trace: {error}") from None
-        count = one.count + (found[one.key].count if one.key in found else 0)
-        found[one.key] = Wanted(one.op, one.text, one.asked, count)
-    if not found:
+        count = one.count + (by_key[one.key].count if one.key in by_key else 0)
+        by_key[one.key] = Wanted(one.op, one.text, one.asked, count)
+    if not by_key:
         raise SpecError("the trace holds no problem; record a program that poses some")
-    return sorted(found.values(), key=lambda one: (-one.count, one.text))
+    return sorted(by_key.values(), key=lambda one: (-one.count, one.text))
 
 
 def _wanted(entry: object) -> Wanted:
@@ -103,12 +103,12 @@ def read_measured(path: str | Path) -> dict[tuple[Hashable, str], Measured]:
     """
     try:
         rows = rows_of(read_text(path), path, ("status", "latency_ms", "identity"))
-        found = _best(rows)
+        measured = _best(rows)
     except (OSError, KeyError, ValueError) as error:
         raise SpecError(f"{str(path)!r} is no table of `kernelwright tile-engine bench`: {error!r}") from None
-    if not found:
+    if not measured:
         raise SpecError(f"{str(path)!r} has no measured time")
-    return found
+    return measured
 
 
 def _best(rows: Iterable[Mapping[str, str]]) -> dict[tuple[Hashable, str], Measured]:

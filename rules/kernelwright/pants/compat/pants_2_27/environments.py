@@ -26,8 +26,8 @@ else:
 async def environment(name: str, origin: str) -> EnvironmentName:
     """The environment of that name; ``origin`` is the option that holds the name."""
     request = environments.EnvironmentNameRequest(name, description_of_origin=origin)
-    found: EnvironmentName = await environments.resolve_environment_name(request, **implicitly())
-    return found
+    resolved: EnvironmentName = await environments.resolve_environment_name(request, **implicitly())
+    return resolved
 
 
 async def is_remote(environment: EnvironmentName) -> bool:

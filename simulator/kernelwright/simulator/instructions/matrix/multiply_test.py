@@ -87,8 +87,8 @@ def load_sources(wave: Wave, shape: Shape, a: np.ndarray, b: np.ndarray, kinds: 
 
 def places(shape: Shape) -> tuple[np.ndarray, np.ndarray]:
     """Register and lane, each (blocks, m, n)."""
-    found = np.array([result_place(shape, *cell) for cell in cells(shape, shape.m, shape.n)])
-    return tuple(found.reshape(shape.blocks, shape.m, shape.n, 2).transpose(3, 0, 1, 2))  # type: ignore[return-value]
+    positions = np.array([result_place(shape, *cell) for cell in cells(shape, shape.m, shape.n)])
+    return tuple(positions.reshape(shape.blocks, shape.m, shape.n, 2).transpose(3, 0, 1, 2))  # type: ignore[return-value]
 
 
 def write_accumulator(wave: Wave, shape: Shape, first: int, values: np.ndarray) -> None:

@@ -102,20 +102,20 @@ _FLOATS: dict[str, Combine] = {
 
 def _operations() -> dict[str, Operation]:
     """By the names that gfx11 and later give them."""
-    found: dict[str, Operation] = {}
+    by_name: dict[str, Operation] = {}
     for bits in (32, 64):
         unsigned, signed, number = f"u{bits // 8}", f"i{bits // 8}", f"f{bits // 8}"
-        found |= {f"{name}_u{bits}": Operation(unsigned, combine) for name, combine in _WHOLE.items()}
-        found |= {f"{name}_b{bits}": Operation(unsigned, combine) for name, combine in _BITS.items()}
+        by_name |= {f"{name}_u{bits}": Operation(unsigned, combine) for name, combine in _WHOLE.items()}
+        by_name |= {f"{name}_b{bits}": Operation(unsigned, combine) for name, combine in _BITS.items()}
         for name, combine in _EXTREMES.items():
-            found |= {f"{name}_u{bits}": Operation(unsigned, combine), f"{name}_i{bits}": Operation(signed, combine)}
-        found |= {f"{name}_f{bits}": Operation(number, combine) for name, combine in _FLOATS.items()}
+            by_name |= {f"{name}_u{bits}": Operation(unsigned, combine), f"{name}_i{bits}": Operation(signed, combine)}
+        by_name |= {f"{name}_f{bits}": Operation(number, combine) for name, combine in _FLOATS.items()}
         # Data is the new value, then what is compared with.
         equal: Combine = lambda old, new, compared: np.where(old == compared, new, old)  # noqa: E731
-        found |= {f"cmpswap_b{bits}": Operation(unsigned, equal, 2), f"cmpswap_f{bits}": Operation(number, equal, 2)}
-        found[f"mskor_b{bits}"] = Operation(unsigned, lambda old, mask, bits: (old & ~mask) | bits, 2)
+        by_name |= {f"cmpswap_b{bits}": Operation(unsigned, equal, 2), f"cmpswap_f{bits}": Operation(number, equal, 2)}
+        by_name[f"mskor_b{bits}"] = Operation(unsigned, lambda old, mask, bits: (old & ~mask) | bits, 2)
     add = _WHOLE["add"]
-    return found | {"pk_add_f16": Operation(np.float16, add), "pk_add_bf16": Operation(ml_dtypes.bfloat16, add)}
+    return by_name | {"pk_add_f16": Operation(np.float16, add), "pk_add_bf16": Operation(ml_dtypes.bfloat16, add)}
 
 
 OPERATIONS = _operations()
@@ -187,16 +187,16 @@ def on_buffer(instruction: Instruction, target: Target) -> Step:
 def _lds_names() -> dict[str, tuple[Operation, bool, bool]]:
     """Operation, whether it returns, whether its two data are the other way round (gfx9's cmpst)."""
     plain = {name: (op, False) for name, op in OPERATIONS.items() if not name.startswith(("swap", "cmpswap"))}
-    found = {f"ds_{name}": (op, False, False) for name, (op, _) in plain.items()}
-    found |= {f"ds_{'_rtn_'.join(name.rsplit('_', 1))}": (op, True, False) for name, (op, _) in plain.items()}
+    by_name = {f"ds_{name}": (op, False, False) for name, (op, _) in plain.items()}
+    by_name |= {f"ds_{'_rtn_'.join(name.rsplit('_', 1))}": (op, True, False) for name, (op, _) in plain.items()}
     for width in ("b32", "b64", "f32", "f64"):
         for old, new, swapped in (("cmpst", "cmpswap", True), ("cmpstore", "cmpswap", False)):
-            found[f"ds_{old}_{width}"] = (OPERATIONS[f"{new}_{width}"], False, swapped)
-            found[f"ds_{old}_rtn_{width}"] = (OPERATIONS[f"{new}_{width}"], True, swapped)
+            by_name[f"ds_{old}_{width}"] = (OPERATIONS[f"{new}_{width}"], False, swapped)
+            by_name[f"ds_{old}_rtn_{width}"] = (OPERATIONS[f"{new}_{width}"], True, swapped)
     for width in ("b32", "b64"):
         for name in ("wrxchg", "storexchg"):
-            found[f"ds_{name}_rtn_{width}"] = (OPERATIONS[f"swap_{width}"], True, False)
-    return found
+            by_name[f"ds_{name}_rtn_{width}"] = (OPERATIONS[f"swap_{width}"], True, False)
+    return by_name
 
 
 _LDS = _lds_names()

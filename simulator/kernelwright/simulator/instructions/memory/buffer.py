@@ -162,21 +162,21 @@ def _gather_checked(
     addresses = each.view(np.uint64) + np.uint64(base + soffset)
     if inside.all():
         return wave.memory.load(wave, addresses[0], kind.dwords)
-    found = np.zeros(each.shape, np.uint32)
+    words = np.zeros(each.shape, np.uint32)
     if inside.any():
-        found[inside] = wave.memory.load(wave, addresses[inside], 1)[0]
-    return found
+        words[inside] = wave.memory.load(wave, addresses[inside], 1)[0]
+    return words
 
 
 def _gather_small(resource: Resource, wave: Wave, kind: Transfer) -> Words:
     base, records, soffset = resource.base(wave)
     offsets = resource.offsets(wave)
     inside = resource.in_range(offsets, kind.nbytes, records, soffset)
-    found = np.zeros(len(offsets), np.uint32)
+    words = np.zeros(len(offsets), np.uint32)
     if inside.any():
         addresses = offsets[inside].view(np.uint64) + np.uint64(base + soffset)
-        found[inside] = wave.memory.load_small(wave, addresses, kind.nbytes)
-    return extend(found, kind)
+        words[inside] = wave.memory.load_small(wave, addresses, kind.nbytes)
+    return extend(words, kind)
 
 
 @semantics(*(f"buffer_store_{name}" for name in STORES), kind="global")

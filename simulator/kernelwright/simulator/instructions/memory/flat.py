@@ -72,18 +72,18 @@ def addresses_of(instruction: Instruction, target: Target) -> Callable[[Wave], A
         constant = np.uint64(offset & _MASK)
 
         def per_lane(wave: Wave) -> Addresses:
-            found: Addresses = lanes_of(wave, row + 1).astype(np.uint64) << _HIGH
-            found |= lanes_of(wave, row)
+            addresses: Addresses = lanes_of(wave, row + 1).astype(np.uint64) << _HIGH
+            addresses |= lanes_of(wave, row)
             if offset:
-                found += constant
-            return found
+                addresses += constant
+            return addresses
 
         return per_lane
 
     def from_base(wave: Wave) -> Addresses:
-        found: Addresses = lanes_of(wave, row).astype(np.uint64)
-        found += np.uint64(wave.read_scalar64(base) + offset & _MASK)
-        return found
+        addresses: Addresses = lanes_of(wave, row).astype(np.uint64)
+        addresses += np.uint64(wave.read_scalar64(base) + offset & _MASK)
+        return addresses
 
     return from_base
 
@@ -97,8 +97,8 @@ class Flat:
 
     def load_small(self, wave: Wave, addresses: Addresses, nbytes: int) -> Words:
         """(n,) addresses → (n,), zero-extended."""
-        found: Words = self._each(wave, addresses, 1, lambda space, at: space.load_small(wave, at, nbytes)[None])[0]
-        return found
+        words: Words = self._each(wave, addresses, 1, lambda space, at: space.load_small(wave, at, nbytes)[None])[0]
+        return words
 
     def store(self, wave: Wave, addresses: Addresses, data: Words) -> None:
         """Store (dwords, n)."""
@@ -112,16 +112,16 @@ class Flat:
 
     def atomic(self, wave: Wave, addresses: Addresses, dwords: int, update: Update) -> Words:
         """Read, modify and write (n,) addresses; the old contents as (dwords, n)."""
-        found = np.empty((dwords, len(addresses)), np.uint32)
+        previous = np.empty((dwords, len(addresses)), np.uint32)
         for space, at, lanes in self._split(wave, addresses):
-            found[:, lanes] = space.atomic(wave, at, dwords, _renumbered(update, np.flatnonzero(lanes)))
-        return found
+            previous[:, lanes] = space.atomic(wave, at, dwords, _renumbered(update, np.flatnonzero(lanes)))
+        return previous
 
     def _each(self, wave: Wave, addresses: Addresses, rows: int, load: Callable[[Space, Any], Words]) -> Words:
-        found = np.empty((rows, len(addresses)), np.uint32)
+        words = np.empty((rows, len(addresses)), np.uint32)
         for space, at, lanes in self._split(wave, addresses):
-            found[:, lanes] = load(space, at)
-        return found
+            words[:, lanes] = load(space, at)
+        return words
 
     @staticmethod
     def _split(wave: Wave, addresses: Addresses) -> list[tuple[Space, Any, Any]]:

@@ -25,8 +25,8 @@ def bits(value: object) -> int:
 
 
 def of(word: int) -> np.float32:
-    found: np.float32 = np.uint32(word).view(np.float32)
-    return found
+    number: np.float32 = np.uint32(word).view(np.float32)
+    return number
 
 
 def go(encoding: str, name: str, a: int, b: int = 0, mode: int = KEEP) -> tuple[int, int]:
@@ -47,8 +47,8 @@ def test_arithmetic_is_numpys(name: str, function: Callable[..., np.float32]) ->
     def check(a: float, b: float) -> None:
         with np.errstate(all="ignore"):
             expected = function(np.float32(a), np.float32(b))
-        found = of(go("SOP2", name, bits(a), bits(b))[0])
-        assert (np.isnan(expected) and np.isnan(found)) or bits(found) == bits(expected)
+        actual = of(go("SOP2", name, bits(a), bits(b))[0])
+        assert (np.isnan(expected) and np.isnan(actual)) or bits(actual) == bits(expected)
 
     check()
 
@@ -95,8 +95,8 @@ def test_conversions_from_integers_round_to_nearest(word: int) -> None:
 @given(floats)
 def test_rounding_to_whole_numbers(a: float) -> None:
     for name, function in (("ceil", np.ceil), ("floor", np.floor), ("trunc", np.trunc), ("rndne", np.rint)):
-        found, expected = of(go("SOP1", f"s_{name}_f32", bits(a))[0]), function(np.float32(a))
-        assert (np.isnan(expected) and np.isnan(found)) or bits(found) == bits(expected), name
+        actual, expected = of(go("SOP1", f"s_{name}_f32", bits(a))[0]), function(np.float32(a))
+        assert (np.isnan(expected) and np.isnan(actual)) or bits(actual) == bits(expected), name
 
 
 def test_extremes_prefer_numbers_and_order_zeros() -> None:

@@ -47,10 +47,10 @@ class AppendOperands:
 
     def error(self) -> float:
         """The error of every element of the caches, and of Q where it is rotated."""
-        found = [self._cache_error(name, new) for name, new in _CACHES.items()]
+        errors = [self._cache_error(name, new) for name, new in _CACHES.items()]
         if "q_out" in self.named:
-            found.append(self._turned(self.named["q"]).share(self.named["q_out"]))
-        return max(found)
+            errors.append(self._turned(self.named["q"]).share(self.named["q_out"]))
+        return max(errors)
 
     def _cache_error(self, name: str, new: str) -> float:
         pages, rows = self._places()

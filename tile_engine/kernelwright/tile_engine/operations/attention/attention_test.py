@@ -71,13 +71,13 @@ def test_exact_gradients_are_those_of_the_exact_forward_pass() -> None:
 
     head = Head(q, k, v, *places)
     o, lse = (one.exact for one in forward(p, head))
-    found = gradients(p, head, do, weights(p, head, do, o, lse))
+    by_name = gradients(p, head, do, weights(p, head, do, o, lse))
     for place, (name, array) in enumerate((("dq", q), ("dk", k), ("dv", v))):
         step = draw.standard_normal(array.shape)
         moved = [[q, k, v] for _ in range(2)]
         moved[0][place], moved[1][place] = array + 1e-5 * step, array - 1e-5 * step
         slope = (loss(*moved[0]) - loss(*moved[1])) / 2e-5
-        assert float((found[name].exact * step).sum()) == pytest.approx(slope, rel=1e-7), name
+        assert float((by_name[name].exact * step).sum()) == pytest.approx(slope, rel=1e-7), name
 
 
 def solved(made: AttentionOperands) -> None:

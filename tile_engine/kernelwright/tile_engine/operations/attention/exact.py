@@ -54,11 +54,11 @@ class Result:
     exact: Array
     bound: Array
 
-    def share(self, found: Array) -> float:
+    def share(self, computed: Array) -> float:
         """The largest error as a share of its bound; infinite for NaN, and for infinities that are not exact."""
-        found = found.astype(np.float64)
+        computed = computed.astype(np.float64)
         with np.errstate(invalid="ignore"):
-            off = np.where(found == self.exact, 0.0, np.abs(found - self.exact))
+            off = np.where(computed == self.exact, 0.0, np.abs(computed - self.exact))
         bound = np.maximum(self.bound, np.finfo(np.float64).tiny)
         with np.errstate(over="ignore", invalid="ignore"):
             share = np.where(off == 0, 0.0, off / bound)

@@ -64,11 +64,11 @@ class AttentionOperands:
         """The exact results, which all kernels share unless they are many, and where they stand."""
         if self._known is not None:
             return self._known
-        found = self._compared.expected()
+        exact = self._compared.expected()
         if sum(out.size for out in self.outs) <= _KEPT or not self._small():
-            self._known = list(found)
+            self._known = list(exact)
             return self._known
-        return found
+        return exact
 
     def _small(self) -> bool:
         return self._problem.flops <= 2 * _ALL_CHECKED

@@ -30,10 +30,10 @@ HEADS: dict[str, Any] = {"batch": 2, "seqlen_q": 64, "seqlen_k": 256, "nhead_q":
 )
 def test_a_record_is_found_again_from_its_problem(fields: dict[str, Any]) -> None:
     record = ATTENTION.read({**HEADS, **fields})
-    found = ATTENTION.posed(ATTENTION.problem(record))
-    assert found is not None and ATTENTION.problem(found) == ATTENTION.problem(record)
+    restored = ATTENTION.posed(ATTENTION.problem(record))
+    assert restored is not None and ATTENTION.problem(restored) == ATTENTION.problem(record)
     if record["direction"] != "append" or record["rotary_dim"]:
-        assert found == record  # without rotation, an append has no heads of Q
+        assert restored == record  # without rotation, an append has no heads of Q
 
 
 def test_what_costs_no_time_may_differ() -> None:

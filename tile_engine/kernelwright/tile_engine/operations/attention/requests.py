@@ -55,20 +55,20 @@ def problem_of(record: Record) -> AttentionProblem | AppendProblem:
 def lengths_of(record: Record, problem: AttentionProblem | AppendProblem, rng: np.random.Generator) -> dict[str, Array]:
     """The operands that say where requests stand, by name; pages of all requests are in any order."""
     requests, paged = requests_of(record), record["page_size"] > 0
-    found: dict[str, Array] = {}
+    operands: dict[str, Array] = {}
     if is_grouped(record):
-        found["cu_seqlens_q"] = _starts(requests.queries)
+        operands["cu_seqlens_q"] = _starts(requests.queries)
         if not paged:
-            found["cu_seqlens_k"] = _starts(requests.keys)
+            operands["cu_seqlens_k"] = _starts(requests.keys)
     if paged:
         shape = record["batch"], problem.page_table_stride
-        found["page_table"] = rng.permutation(problem.pages).astype(np.int32).reshape(shape)
+        operands["page_table"] = rng.permutation(problem.pages).astype(np.int32).reshape(shape)
     keys = np.array(requests.keys, np.int32)
     if isinstance(problem, AppendProblem):
-        found["seqlens_k"] = keys - record["seqlen_q"]
+        operands["seqlens_k"] = keys - record["seqlen_q"]
     elif problem.kv_lengths:
-        found["seqlens_k"] = keys
-    return found
+        operands["seqlens_k"] = keys
+    return operands
 
 
 def _starts(lengths: Sequence[int]) -> Array:

@@ -147,16 +147,16 @@ class GemmOperands:
             return self._known
         a, b = (one.astype(np.float64) for one in self.inputs)
         if self._small():
-            found: list[tuple[Any, Any]] = [(..., a @ b)]
+            expected: list[tuple[Any, Any]] = [(..., a @ b)]
         else:
             rows, columns = (
                 np.sort(self._rng.choice(extent, min(extent, _SAMPLED), replace=False))
                 for extent in (a.shape[-2], b.shape[-1])
             )
-            found = [((..., rows, slice(None)), a[..., rows, :] @ b), ((..., columns), a @ b[..., columns])]
-        if sum(exact.size for _, exact in found) <= _KEPT:
-            self._known = found
-        return found
+            expected = [((..., rows, slice(None)), a[..., rows, :] @ b), ((..., columns), a @ b[..., columns])]
+        if sum(exact.size for _, exact in expected) <= _KEPT:
+            self._known = expected
+        return expected
 
     def _share(self, exact: Any, out: Any) -> float:
         off = np.abs(out.astype(np.float64) - exact)

@@ -20,12 +20,12 @@ def test_an_element_that_is_off_or_not_written_is_found(form: dict[str, Any]) ->
     record = NORM.read({"rows": 5, "columns": 33, **form})
     operands: Any = NORM.operands(record, seed=1)
     assert operands.error() == np.inf
-    found = operands._results()
+    expected = operands._results()
     for name, out in zip(operands.names[len(operands.inputs) :], operands.outs, strict=True):
-        exact = found[name][0]
+        exact = expected[name][0]
         out[...] = exact
         if name == "out" and record["dtype_y"] in ("int8", "fp8"):
-            scaled = exact / found["scales"][0][:, None]
+            scaled = exact / expected["scales"][0][:, None]
             out[...] = np.rint(scaled) if out.dtype == np.int8 else scaled
     assert 0 < operands.error() <= 1 or not form
     for out in operands.outs:

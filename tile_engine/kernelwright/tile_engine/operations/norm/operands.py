@@ -53,16 +53,16 @@ class NormOperands:
 
     def error(self) -> float:
         """The largest error of an element as a share of its bound."""
-        found = dict(zip(self.names[len(self.inputs) :], self.outs, strict=True))
+        outputs = dict(zip(self.names[len(self.inputs) :], self.outs, strict=True))
         if any(_is_unwritten(one) for one in self.outs):
             return float("inf")
         if self._exact is None:
             self._exact = self._results()
         worst = 0.0
         for name, (exact, bound) in self._exact.items():
-            wide = found[name].astype(np.float64)
+            wide = outputs[name].astype(np.float64)
             if name == "out" and self._problem.quantised:
-                wide = wide * found["scales"].astype(np.float64)[:, None]
+                wide = wide * outputs["scales"].astype(np.float64)[:, None]
             off = np.abs(wide - exact)
             worst = max(worst, float(np.where(off == 0, 0.0, off / np.maximum(bound, 1e-300)).max(initial=0.0)))
         return worst

@@ -174,9 +174,9 @@ def test_a_rule_holds_and_breaks(rule: str, arch: str, partial: Mapping[str, Any
     good = legal(arch, partial)
     assert broken(arch, good) == ()
     bad = changed(good, changes)
-    found = [violation for violation in broken(arch, bad) if violation.rule == rule]
-    assert found, [violation.rule for violation in broken(arch, bad)]
-    assert all(violation.field and violation.message and violation.nearest for violation in found)
+    violations = [violation for violation in broken(arch, bad) if violation.rule == rule]
+    assert violations, [violation.rule for violation in broken(arch, bad)]
+    assert all(violation.field and violation.message and violation.nearest for violation in violations)
     nearest = nearest_legal(Kernel(arch=arch, spec=bad), archs.load(arch))
     assert nearest is not None and validate(nearest, archs.load(arch)) == ()
 

@@ -59,14 +59,14 @@ def _sum_of_quotients(count: int, divisor: int, factor: int) -> int:
 
     Points with whole coordinates below a line are counted by columns, then by rows, in turn.
     """
-    found, start = 0, 0  # of (factor * i + start) // divisor
+    total, start = 0, 0  # of (factor * i + start) // divisor
     while count > 0 and divisor > 0:
         whole, factor = divmod(factor, divisor)
         more, start = divmod(start, divisor)
-        found += whole * count * (count - 1) // 2 + more * count
+        total += whole * count * (count - 1) // 2 + more * count
         highest = factor * count + start
         count, start, factor, divisor = highest // divisor, highest % divisor, divisor, factor
-    return found
+    return total
 
 
 def _pages(n: Mapping[str, int]) -> dict[str, Any]:

@@ -123,13 +123,13 @@ def split_choices(k: Described, p: TimedProblem, arch: Arch, units: int) -> list
     if p.num_splits != 0:
         return [p.num_splits] if p.num_splits <= t.max_splits else []
     most = min(max(1, -(-p.whole.seqlen_k // t.tile_n0)), t.max_splits)
-    found: list[int] = []
+    counts: list[int] = []
     filling = splits_that_fill(k, p, arch, units)
-    while 1 < filling <= most and len(found) < 2:
-        found.append(filling)
+    while 1 < filling <= most and len(counts) < 2:
+        counts.append(filling)
         filling *= 2
     power = 1
-    while power <= most and len(found) + 1 < _CHOICES:
-        found += [power, *([power + power // 2] if 1 < power <= most - power // 2 else [])]
+    while power <= most and len(counts) + 1 < _CHOICES:
+        counts += [power, *([power + power // 2] if 1 < power <= most - power // 2 else [])]
         power *= 2
-    return found
+    return counts

@@ -24,8 +24,8 @@ NEW: dict[str, Any] = {"batch": 2, "heads_kv": 2, "seqlen_new": 1, "hdim_q": 128
 
 
 def kernel(arch: str, family: str) -> Kernel:
-    found = expand_set("attention:essential", load(arch)).kernels
-    of_family = [attention_spec(one) for one in found if attention_spec(one).family == family]
+    kernels = expand_set("attention:essential", load(arch)).kernels
+    of_family = [attention_spec(one) for one in kernels if attention_spec(one).family == family]
     spec = next(one for one in of_family if one.dtype == "bf16" and one.hdim_q >= 128)
     return Kernel(arch=arch, spec=spec)
 
@@ -99,9 +99,9 @@ def test_splits_are_left_to_a_combination() -> None:
     assert MODEL.candidates(kernel("sm_90a", "fwd_splitkv_combine"), combine, load("sm_90a"))
     assert not MODEL.candidates(split, combine, load("sm_90a"))
     arch = load("sm_90a")
-    found = described(attention_spec(split), arch)
-    assert split_choices(found, MODEL.read({**FORWARD, "seqlen_q": 1, "num_splits": 5}), arch, 132) == [5]  # type: ignore[arg-type]
-    assert split_choices(found, MODEL.read({**FORWARD, "num_splits": 5000}), arch, 132) == []  # type: ignore[arg-type]
+    description = described(attention_spec(split), arch)
+    assert split_choices(description, MODEL.read({**FORWARD, "seqlen_q": 1, "num_splits": 5}), arch, 132) == [5]  # type: ignore[arg-type]
+    assert split_choices(description, MODEL.read({**FORWARD, "num_splits": 5000}), arch, 132) == []  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("arch", ARCHS)

@@ -69,9 +69,9 @@ def test_every_activation_has_a_function() -> None:
 
 
 def test_essential_has_at_most_two_kernels_for_each_variant_and_dtype() -> None:
-    found = [(spec.variant, spec.dtype) for spec in rule_set("essential", ARCH)]
-    assert {*Direction, *(f"{direction}_depthwise" for direction in Direction)} == {variant for variant, _ in found}
-    assert all(found.count(one) <= 2 for one in found)
+    pairs = [(spec.variant, spec.dtype) for spec in rule_set("essential", ARCH)]
+    assert {*Direction, *(f"{direction}_depthwise" for direction in Direction)} == {variant for variant, _ in pairs}
+    assert all(pairs.count(one) <= 2 for one in pairs)
 
 
 def test_what_ships_is_in_the_release_set() -> None:
@@ -85,7 +85,7 @@ def test_what_ships_is_in_the_release_set() -> None:
 @given(st.sampled_from(rule_set("default", ARCH)))
 def test_headers_name_what_specs_say(spec: GroupedConvSpec) -> None:
     kernel = Kernel(arch="sm_90a", spec=spec)
-    found = cutlass.context(kernel, ARCH)
+    context = cutlass.context(kernel, ARCH)
     assert validate(kernel, ARCH) == ()
-    assert found["element"] == {"bf16": "cutlass::bfloat16_t", "fp16": "cutlass::half_t"}[spec.dtype]
+    assert context["element"] == {"bf16": "cutlass::bfloat16_t", "fp16": "cutlass::half_t"}[spec.dtype]
     assert operation("convolution").expects(kernel, ARCH).matrix_instructions != spec.depthwise

@@ -20,20 +20,20 @@ LAYER |= {"pad_left": [1, 1], "dtype": "bf16"}
 
 
 def kernels(arch: str, direction: str = "forward") -> list[Kernel]:
-    found = [*expand_set("convolution:essential", load(arch)).kernels]
+    candidates = [*expand_set("convolution:essential", load(arch)).kernels]
     if arch == "sm_90a":
-        found += expand_set("convolution:default", load(arch)).kernels
-    return [one for one in found if conv_spec(one).direction == direction]
+        candidates += expand_set("convolution:default", load(arch)).kernels
+    return [one for one in candidates if conv_spec(one).direction == direction]
 
 
 @pytest.mark.parametrize("arch", ["sm_90a", "gfx942", "x86_64_v4"])
 @pytest.mark.parametrize("direction", ["forward", "backward_data", "backward_weight"])
 def test_more_images_never_take_less_time(arch: str, direction: str) -> None:
-    found, served = load(arch), 0
+    architecture, served = load(arch), 0
     for kernel in kernels(arch, direction):
         dtype = str(conv_spec(kernel).dtype)
         few, many = (MODEL.read({**LAYER, "direction": direction, "dtype": dtype, "n": n}) for n in (1, 64))
-        low, high = MODEL.microseconds(kernel, few, found), MODEL.microseconds(kernel, many, found)
+        low, high = MODEL.microseconds(kernel, few, architecture), MODEL.microseconds(kernel, many, architecture)
         assert (low is None) == (high is None) and (low is None or 0 < low <= high)  # type: ignore[operator]
         served += low is not None
     assert served

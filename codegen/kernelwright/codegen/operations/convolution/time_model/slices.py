@@ -15,9 +15,9 @@ def slices(spec: GroupedConvSpec, problem: ConvProblem, backend: str) -> list[in
     if problem.split_k:
         return [problem.split_k] if problem.split_k <= most else []
     limit = min(max(1, problem.gemm[2] // spec.tile.k), most)
-    found: list[int] = []
+    counts: list[int] = []
     power = 1
-    while power <= limit and len(found) + 1 < _CHOICES:
-        found += [power, *([power + power // 2] if 1 < power <= limit - power // 2 else [])]
+    while power <= limit and len(counts) + 1 < _CHOICES:
+        counts += [power, *([power + power // 2] if 1 < power <= limit - power // 2 else [])]
         power *= 2
-    return found
+    return counts

@@ -63,14 +63,14 @@ def shuffle_bytes(spec: GemmSpec, wave_size: int) -> int:
 def nearest_tile(spec: GemmSpec, arch: Arch) -> str:
     """A legal tile of powers of two that is closest to the spec's, "" if there is none."""
     wave, warp, waves = spec.wave, spec.warp_tile, spec.wave.m * spec.wave.n
-    found = []
+    candidates = []
     for m, n, k in itertools.product(_POWERS, _POWERS, _POWERS):
         if m % (wave.m * warp.m) or n % (wave.n * warp.n) or k % warp.k or k > 128:
             continue
         other = spec.model_copy(update={"tile": Extent(m=m, n=n, k=k)})
         if not any(copy.problem(arch.wave_size, waves) for copy in copies(other, arch.wave_size)):
-            found.append((abs(m - spec.tile.m) + abs(n - spec.tile.n) + abs(k - spec.tile.k), m, n, k))
-    return "x".join(map(str, min(found)[1:])) if found else ""
+            candidates.append((abs(m - spec.tile.m) + abs(n - spec.tile.n) + abs(k - spec.tile.k), m, n, k))
+    return "x".join(map(str, min(candidates)[1:])) if candidates else ""
 
 
 def _contiguous_k(layout: Layout) -> tuple[bool, bool]:

@@ -180,9 +180,9 @@ def test_kernels_that_work_are_legal(arch: str, changes: dict[str, object]) -> N
 @pytest.mark.parametrize(("rule", "arch", "changes", "field"), BAD)
 def test_known_bad_kernels_are_refused(rule: str, arch: str, changes: dict[str, object], field: str) -> None:
     bad = spec(**changes)  # type: ignore[arg-type]
-    found = [item for item in validate(Kernel(arch=arch, spec=bad), load(arch)) if item.rule == f"ck_tile.{rule}"]
-    assert field in {item.field for item in found}
-    for item in found:
+    violations = [item for item in validate(Kernel(arch=arch, spec=bad), load(arch)) if item.rule == f"ck_tile.{rule}"]
+    assert field in {item.field for item in violations}
+    for item in violations:
         assert item.message and item.allowed and item.nearest
 
 

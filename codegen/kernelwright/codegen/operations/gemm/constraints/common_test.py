@@ -56,9 +56,9 @@ def test_a_good_kernel_breaks_nothing() -> None:
     ],
 )
 def test_each_rule_names_field_and_nearest_choice(changes: dict[str, Any], rule: str, field: str, nearest: str) -> None:
-    found = [violation for violation in broken(**changes) if violation.rule == rule]
-    assert [(violation.field, violation.nearest) for violation in found] == [(field, nearest)]
-    assert found[0].allowed and found[0].message
+    violations = [violation for violation in broken(**changes) if violation.rule == rule]
+    assert [(violation.field, violation.nearest) for violation in violations] == [(field, nearest)]
+    assert violations[0].allowed and violations[0].message
 
 
 def test_all_reasons_are_returned() -> None:
@@ -80,8 +80,8 @@ def test_preshuffle_has_warp_tiles_of_its_own() -> None:
 
 
 def test_rdna_has_no_32_wide_warp_tile() -> None:
-    found = broken("gfx1201", tile=[128, 128, 32], wave=[4, 2, 1])
-    assert [(v.rule, v.nearest) for v in found] == [("gemm.warp_tile_set", "16x16x16")]
+    violations = broken("gfx1201", tile=[128, 128, 32], wave=[4, 2, 1])
+    assert [(v.rule, v.nearest) for v in violations] == [("gemm.warp_tile_set", "16x16x16")]
 
 
 def test_ids_are_unique_and_documented() -> None:
@@ -93,6 +93,6 @@ def test_ids_are_unique_and_documented() -> None:
 @given(specs(), st.sampled_from(archs.names()))
 def test_rules_never_raise_and_report_under_their_ids(spec: GemmSpec, name: str) -> None:
     ids = {rule.id for rule in RULES}
-    found = [violation for rule in RULES for violation in rule.check(spec, archs.load(name))]
-    assert {violation.rule for violation in found} <= ids
-    assert all(violation.nearest for violation in found)
+    violations = [violation for rule in RULES for violation in rule.check(spec, archs.load(name))]
+    assert {violation.rule for violation in violations} <= ids
+    assert all(violation.nearest for violation in violations)

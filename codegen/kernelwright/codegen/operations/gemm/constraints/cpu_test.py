@@ -36,8 +36,8 @@ GOOD: dict[str, Any] = {
 
 def broken(arch: str = "x86_64_v4", **changes: Any) -> list[tuple[str, str, str]]:
     spec = GemmSpec(**{**GOOD, **changes})
-    found = [violation for rule in RULES for violation in rule.check(spec, load(arch))]
-    return [(violation.rule, violation.field, violation.nearest) for violation in found]
+    violations = [violation for rule in RULES for violation in rule.check(spec, load(arch))]
+    return [(violation.rule, violation.field, violation.nearest) for violation in violations]
 
 
 def test_a_good_kernel_breaks_nothing() -> None:

@@ -88,9 +88,9 @@ def test_good_kernels_pass() -> None:
 def test_each_rule_refuses_and_proposes(raw: dict[str, Any], rule: str, nearest: str) -> None:
     if "dtype_a" in raw:
         raw = {key: value for key, value in raw.items() if key != "dtype"}
-    found = broken(raw)
-    assert found.get(rule) == nearest
-    assert set(found) <= {rule, "cutlass.warp_tile"} or rule in ("cutlass.schedule", "cutlass.dtype")
+    by_rule = broken(raw)
+    assert by_rule.get(rule) == nearest
+    assert set(by_rule) <= {rule, "cutlass.warp_tile"} or rule in ("cutlass.schedule", "cutlass.dtype")
 
 
 def test_tf32_is_named_as_the_reason_against_fp32() -> None:

@@ -29,10 +29,10 @@ def kernels(arch: str) -> list[Kernel]:
 @settings(deadline=None)  # other builds share the machine
 @given(st.integers(1, 4096), st.integers(1, 512), st.integers(1, 512))
 def test_more_work_never_takes_less_time(arch: str, m: int, n: int, k: int) -> None:
-    found = load(arch)
+    architecture = load(arch)
     small, large = (MODEL.read({"m": m * x, "n": 16 * n * x, "k": 16 * k * x, "dtype": "bf16"}) for x in (1, 4))
     for kernel in kernels(arch)[:4]:
-        low, high = MODEL.microseconds(kernel, small, found), MODEL.microseconds(kernel, large, found)
+        low, high = MODEL.microseconds(kernel, small, architecture), MODEL.microseconds(kernel, large, architecture)
         assert (low is None) == (high is None) and (low is None or 0 < low <= high)  # type: ignore[operator]
 
 
@@ -99,8 +99,8 @@ def test_a_kernel_of_any_epilogue_serves_each_and_costs_no_less(fields: dict[str
 
 def test_slices_are_in_order_and_stated_ones_alone() -> None:
     spec = gemm_spec(next(one for one in kernels("sm_90a") if view(one)["split_k"]))
-    found = slices(spec, MODEL.read({"m": 16, "n": 1024, "k": 65536, "dtype": "bf16", "split_k": 0}), "cutlass", 132)
-    assert found == sorted(set(found)) and found[0] == 1 and found[-1] == 32
+    counts = slices(spec, MODEL.read({"m": 16, "n": 1024, "k": 65536, "dtype": "bf16", "split_k": 0}), "cutlass", 132)
+    assert counts == sorted(set(counts)) and counts[0] == 1 and counts[-1] == 32
     assert slices(spec, MODEL.read({"m": 16, "n": 64, "k": 64, "dtype": "bf16", "split_k": 3}), "cutlass", 132) == [3]
 
 

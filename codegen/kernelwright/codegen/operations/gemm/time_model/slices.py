@@ -16,13 +16,13 @@ def slices(spec: GemmSpec, problem: GemmProblem, backend: str, units: int) -> li
     if problem.split_k != 0:
         return [problem.split_k]
     limit = min(max(1, math.ceil(problem.k / spec.tile.k)), MAX_SPLIT_K[backend] if spec.split_k else 1)
-    found = {1}
+    counts = {1}
     tiles = math.ceil(problem.m / spec.tile.m) * math.ceil(problem.n / spec.tile.n) * problem.batch
     for wave in range(1, _WAVES + 1):
         if limit > 1 and tiles and units * wave >= tiles:
-            found.add(min(limit, units * wave // tiles))
+            counts.add(min(limit, units * wave // tiles))
     power = 2
-    while power <= limit and len(found) < _CHOICES - _WAVES:
-        found |= {power, *([power + power // 2] if power + power // 2 <= limit else [])}
+    while power <= limit and len(counts) < _CHOICES - _WAVES:
+        counts |= {power, *([power + power // 2] if power + power // 2 <= limit else [])}
         power *= 2
-    return sorted(found | {limit})
+    return sorted(counts | {limit})
