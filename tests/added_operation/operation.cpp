@@ -59,9 +59,9 @@ kw_status validate_args(const kw_problem&, const void* args) {
 
 bool stage(const kw_problem& problem, uint32_t index, const kw_problem* const*, AnyProblem* next) {
   if (index > 1) return false;
-  kw_row_norm_problem posed = as_row_norm(problem);
-  posed.base.op = index == 0 ? KW_OP_ROW_SQUARE : KW_OP_ROW_SUM;
-  memcpy(next->bytes, &posed, sizeof posed);
+  kw_row_norm_problem stage = as_row_norm(problem);
+  stage.base.op = index == 0 ? KW_OP_ROW_SQUARE : KW_OP_ROW_SUM;
+  memcpy(next->bytes, &stage, sizeof stage);
   return true;
 }
 

@@ -169,10 +169,10 @@ inline Ran execute_convolution(kw_dispatcher* dispatcher, const kw_conv_problem&
   return Ran::kRight;
 }
 
-inline Ran execute(kw_dispatcher* dispatcher, const Posed& posed) {
-  if (posed.base.op == KW_OP_GEMM) return execute_gemm(dispatcher, posed.gemm);
-  const bool convolution = posed.base.op >= KW_OP_CONV_FORWARD && posed.base.op <= KW_OP_CONV_BACKWARD_WEIGHT;
-  return convolution ? execute_convolution(dispatcher, posed.conv) : Ran::kNot;
+inline Ran execute(kw_dispatcher* dispatcher, const DrawnProblem& drawn) {
+  if (drawn.base.op == KW_OP_GEMM) return execute_gemm(dispatcher, drawn.gemm);
+  const bool convolution = drawn.base.op >= KW_OP_CONV_FORWARD && drawn.base.op <= KW_OP_CONV_BACKWARD_WEIGHT;
+  return convolution ? execute_convolution(dispatcher, drawn.conv) : Ran::kNot;
 }
 
 }  // namespace bounds

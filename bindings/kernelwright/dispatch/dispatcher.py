@@ -36,7 +36,7 @@ class Dispatcher(OperationMethods):
     :param libraries: one library or several, loaded ones or paths.
     :param device: a :class:`Device` or its name.
     :param selection: ``"auto"`` (the learned models that come with the libraries; lowest predicted time for problems
-        that none of them judges), ``"analytic"`` (lowest predicted time), ``"first_fit"`` (highest priority, then
+        that none of them ranks), ``"analytic"`` (lowest predicted time), ``"first_fit"`` (highest priority, then
         name), the name or identity of one kernel (plans of several stages then have the fastest predicted kernels in
         the others), or a function that maps a problem and its candidates (a sequence of :class:`Candidate`) to one
         score each; the lowest score wins; or a :class:`Heuristic`, a learned model.
@@ -51,7 +51,7 @@ class Dispatcher(OperationMethods):
     :raises TypeError: for a ``fallback`` that makes no libraries.
 
     Libraries may share kernels, such as a wheel and a library of :mod:`kernelwright.jit`: of each identity the first
-    library's copy is kept. The models of all libraries are asked in the order of the libraries, and judge the kernels
+    library's copy is kept. The models of all libraries are asked in the order of the libraries, and rank the kernels
     of all.
 
     A CPU library is compared with the machine at once, a GPU library at its first launch: selecting and explaining

@@ -56,7 +56,7 @@ class Learnable(Protocol):
         """The schema's inputs but ``units``, as C computes them from the structs of problem and kernel.
 
         ``value`` is what is chosen where the problem leaves something open, else 0. None for a problem of which a
-        compiled model judges none, as the schema's ``judges`` says.
+        compiled model ranks none, as ``applies`` of the schema says.
         """
 
     def family(self, record: Record) -> str:
@@ -98,7 +98,7 @@ class Measurable(Protocol):
     def problem(self, record: Record) -> Any:
         """The problem that a dispatcher plans."""
 
-    def posed(self, problem: object) -> Record | None:
+    def record_of(self, problem: object) -> Record | None:
         """The record that poses a problem, or one on which kernels take as long; None where there is no such record."""
 
     def origin(self, record: Record) -> tuple[str, str]:

@@ -1,1 +1,1 @@
-"""Trains and judges learned selectors on tables of the engine."""
+"""Trains and evaluates learned selectors on tables of the engine."""

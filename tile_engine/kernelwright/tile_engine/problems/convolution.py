@@ -84,11 +84,11 @@ def conv_families() -> dict[tuple[int, ...], str]:
 @cache
 def conv_origins() -> Mapping[tuple[int, ...], tuple[str, str]]:
     """The first network that has a layer, and the layer as a few words, by :func:`layer_of`."""
-    posed = [one for part in PARTS for dims in (2, 3) for one in conv_problems(part, dims)]
+    every = [one for part in PARTS for dims in (2, 3) for one in conv_problems(part, dims)]
     fixed = {"di": 1, "z": 1}
     return {
         layer_of({**fixed, **_record(one, "forward", "fp32")}): (one.network, _described(one.layer))
-        for one in reversed(posed)
+        for one in reversed(every)
     }
 
 

@@ -21,7 +21,7 @@ SETTINGS = Settings(warmup=2, duration_s=0.05, rounds=5, verify=True)
 class MeasuredSelection:
     """``Dispatcher(library, device=…, selection=MeasuredSelection(library, "memory.json", device=…))``.
 
-    The first time that a problem is posed, the ``top_k`` pairs that ``base`` ranks first are checked and timed in this
+    The first time that a problem occurs, the ``top_k`` pairs that ``base`` ranks first are checked and timed in this
     process, on operands of its own, and the file remembers their times for this device, driver and library. A pair is a
     kernel and a value of what the problem leaves open: slices of a sum, splits of keys. Later, and in other processes,
     the remembered times decide. Problems that the tile engine cannot pose, further stages of a plan and simulated
@@ -66,7 +66,7 @@ class MeasuredSelection:
     def record(self, problem: object) -> tuple[Measurable | None, Record | None]:
         """The operation and the record that a problem is measured by; None for one that is left to ``base``."""
         for operation in () if self._device.simulated else OPERATIONS.values():
-            if (record := operation.posed(problem)) is not None:
+            if (record := operation.record_of(problem)) is not None:
                 return operation, record
         return None, None
 
