@@ -44,9 +44,9 @@ Fit matches(const kw_kernel&, const kw_problem&, char*, size_t) { return Fit::kS
 Estimate estimate(const kw_kernel& kernel, const kw_problem& problem, const Place&) {
   const auto& traits = *static_cast<const kw_row_norm_traits*>(kernel.traits);
   const kw_row_norm_problem& p = as_row_norm(problem);
-  Estimate found;
-  found.total_us = 1e-3 * static_cast<double>(p.rows) * static_cast<double>(p.columns) / traits.unroll;
-  return found;
+  Estimate predicted;
+  predicted.total_us = 1e-3 * static_cast<double>(p.rows) * static_cast<double>(p.columns) / traits.unroll;
+  return predicted;
 }
 
 bool is_empty(const kw_problem& problem) { return as_row_norm(problem).rows == 0; }

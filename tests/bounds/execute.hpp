@@ -102,8 +102,8 @@ inline Ran execute_gemm(kw_dispatcher* dispatcher, const kw_gemm_problem& p) {
   if (status != KW_OK) return Ran::kFailed;
   for (int64_t i = 0; i < outputs; ++i) {
     const int64_t n = i % p.n, m = i / p.n % p.m, one = i / p.n / p.m;
-    const float found = d.at()[one * p.stride_c + place(p.layout_c, m, n, p.ldc)];
-    if (static_cast<double>(found) != wanted[static_cast<size_t>(i)]) return Ran::kWrong;
+    const float actual = d.at()[one * p.stride_c + place(p.layout_c, m, n, p.ldc)];
+    if (static_cast<double>(actual) != wanted[static_cast<size_t>(i)]) return Ran::kWrong;
   }
   return Ran::kRight;
 }

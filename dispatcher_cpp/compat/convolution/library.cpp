@@ -25,7 +25,7 @@ kw_status fill(ConvState* state, const char* kernels, const char* dtype) {
 
 int count(uint32_t op) {
   const ConvReading reading;
-  const ConvState* state = reading.found();
+  const ConvState* state = reading.get();
   const char* name = nullptr;
   return state == nullptr ? 0 : conv_kernels(*state, op, 0, &name);
 }
@@ -80,7 +80,7 @@ int conv_dispatcher_has_bwd_weight(void) { return count(KW_OP_CONV_WEIGHT_SLICES
 
 int conv_dispatcher_get_kernel_count(void) {
   const ConvReading reading;
-  const ConvState* state = reading.found();
+  const ConvState* state = reading.get();
   return state == nullptr ? 0 : static_cast<int>(kw_dispatcher_kernel_count(state->first.dispatcher));
 }
 
@@ -137,11 +137,11 @@ int conv_bwdw_get_kernel_count(void) { return count(KW_OP_CONV_WEIGHT_SLICES); }
 int conv_bwdw_get_kernel_name(int index, char* name, int bytes) {
   const ConvReading reading;
   const ConvState* state = reading.state();
-  const char* found = nullptr;
+  const char* kernel_name = nullptr;
   if (state == nullptr) return CONV_DISPATCHER_ERROR;
-  const int known = conv_kernels(*state, KW_OP_CONV_WEIGHT_SLICES, index, &found);
-  if (found == nullptr) return code(fail(KW_INVALID_ARGUMENT, "index = %d; allowed: below %d", index, known));
-  return code(write_name(found, name, bytes));
+  const int known = conv_kernels(*state, KW_OP_CONV_WEIGHT_SLICES, index, &kernel_name);
+  if (kernel_name == nullptr) return code(fail(KW_INVALID_ARGUMENT, "index = %d; allowed: below %d", index, known));
+  return code(write_name(kernel_name, name, bytes));
 }
 
 float conv_bwdw_run(const void* x, const void* dy, void* dw, const ConvBwdwProblemC* problem, void* stream) {

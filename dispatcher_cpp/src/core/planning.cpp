@@ -234,11 +234,11 @@ kw_status launch_stages(const kw_plan& plan, const kw_cpu_launch& launch, const 
   return KW_OK;
 }
 
-kw_status explain_stage(const Question& question, kw_problem* chosen, bool* found, Text* text) {
+kw_status explain_stage(const Question& question, kw_problem* chosen, bool* usable, Text* text) {
   Ranking ranking;
   if (kw_status status = ranking.fill(question)) return status;
   const Ranked* best = ranking.best();
-  *found = best != nullptr;
+  *usable = best != nullptr;
   if (best == nullptr) {
     text->add("\"chosen\":null,\"reason\":\"no kernel serves this problem\"");
   } else {
@@ -274,8 +274,8 @@ kw_status explain(const kw_dispatcher& dispatcher, const Operation& whole, const
   if (whole.stage != nullptr) text->add("\"stages\":[");
   Stages stages(whole, problem);
   AnyProblem chosen[kMaxStages];
-  bool found = true;
-  for (uint32_t i = 0; found; ++i) {
+  bool usable = true;
+  for (uint32_t i = 0; usable; ++i) {
     const Operation* operation = nullptr;
     AnyProblem stage_problem;
     if (kw_status status = stages.next(&operation, &stage_problem)) return status;
@@ -290,7 +290,7 @@ kw_status explain(const kw_dispatcher& dispatcher, const Operation& whole, const
       text->add(',');
     }
     const Question question = {dispatcher.registry, dispatcher.device, selection, *operation, stage_problem.base()};
-    if (kw_status status = explain_stage(question, &chosen[i].base(), &found, text)) return status;
+    if (kw_status status = explain_stage(question, &chosen[i].base(), &usable, text)) return status;
     if (whole.stage != nullptr) text->add('}');
     stages.planned(&chosen[i].base());
   }

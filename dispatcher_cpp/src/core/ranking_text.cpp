@@ -76,13 +76,13 @@ constexpr uint64_t kSaidBefore = ~uint64_t{0};
 
 // How many kernels behind this one are refused for the same reason; kSaidBefore where one in front of it is.
 uint64_t same_refusal(const Vec<Ranked>& ranked, size_t index) {
-  uint64_t found = 0;
+  uint64_t count = 0;
   for (size_t i = 0; i < ranked.size(); ++i) {
     if (i == index || strcmp(ranked[i].refusal, ranked[index].refusal) != 0) continue;
     if (i < index) return kSaidBefore;
-    ++found;
+    ++count;
   }
-  return found;
+  return count;
 }
 
 }  // namespace
