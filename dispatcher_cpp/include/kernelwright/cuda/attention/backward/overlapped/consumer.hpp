@@ -158,7 +158,8 @@ struct overlapped_consumer {
     }
   }
 
-  CUTLASS_DEVICE void recompute_probabilities(float (&s)[M / 2], const float* lse, float scale, added const& more) const {
+  CUTLASS_DEVICE void recompute_probabilities(float (&s)[M / 2], const float* lse, float scale,
+                                              added const& more) const {
     CUTLASS_PRAGMA_UNROLL
     for (int i = 0; i < M / 8; ++i) {
       const float2 two = *reinterpret_cast<const float2*>(lse + i * 8 + lane % 4 * 2);
