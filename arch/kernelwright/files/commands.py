@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import argparse
 import errno
 import importlib
 import os
 import sys
+from collections.abc import Sequence
+from typing import Any, NoReturn
+
+from kernelwright.files.proposals import closest
 
 _NEXT = {
     errno.ENOENT: "check the path",
@@ -38,6 +43,29 @@ def os_error_text(error: OSError) -> str:
     name = "" if error.filename is None else f"{os.fsdecode(error.filename)!r}: "
     hint = _NEXT.get(error.errno or 0)
     return f"{name}{error.strerror}{f'; {hint}' if hint else ''}"
+
+
+class ArgumentParser(argparse.ArgumentParser):
+    """Proposes the closest option where one is misspelt; takes no option by its first letters."""
+
+    def __init__(self, prog: str, description: str | None = None, **others: Any) -> None:
+        super().__init__(prog, description=description, allow_abbrev=False, **others)
+        self._given: Sequence[str] = ()
+
+    def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
+        """See the base class; remembers the words, which errors look at."""
+        self._given = tuple(sys.argv[1:] if args is None else args)
+        return super().parse_known_args(args, namespace)
+
+    def error(self, message: str) -> NoReturn:
+        """End the program with 2; a misspelt option comes before whatever else is wrong."""
+        for word in self._given:
+            option = word.partition("=")[0]
+            near = closest(option, self._option_string_actions) if option not in self._option_string_actions else ""
+            if near and word.startswith("--"):
+                message = f"there is no {option}{near}"
+                break
+        super().error(message)
 
 
 def run_module(module: str, extra: str) -> int:

@@ -5,7 +5,7 @@ import os
 
 import pytest
 
-from kernelwright.files.commands import os_error_text, run_module
+from kernelwright.files.commands import ArgumentParser, os_error_text, run_module
 
 
 @pytest.mark.parametrize(
@@ -36,3 +36,22 @@ def test_a_module_without_its_packages(monkeypatch: pytest.MonkeyPatch, capsys: 
     assert run_module("kernelwright.codegen.interface.cli", "build") == 2
     printed = capsys.readouterr().err
     assert printed == "error: kernelwright.codegen needs the package click; pip install 'kernelwright[build]'\n"
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["--sett", "x"], "error: there is no --sett (did you mean '--set'?)"),
+        (["--filtr=c"], "error: there is no --filtr (did you mean '--filter'?)"),
+        (["--se", "x"], "error: there is no --se (did you mean '--set'?)"),
+        (["--set", "x", "--zzz"], "error: unrecognized arguments: --zzz"),
+        ([], "error: the following arguments are required: --set"),
+    ],
+)
+def test_misspelt_options(words: list[str], said: str, capsys: pytest.CaptureFixture[str]) -> None:
+    parser = ArgumentParser("some command", "What it does.")
+    parser.add_argument("--set", required=True)
+    parser.add_argument("--filter")
+    with pytest.raises(SystemExit) as ended:
+        parser.parse_args(words)
+    assert ended.value.code == 2 and capsys.readouterr().err.splitlines()[-1] == f"some command: {said}"

@@ -20,7 +20,7 @@ from kernelwright.codegen.interface.exit_codes import EXIT_BAD_INPUT, EXIT_FAILE
 from kernelwright.codegen.resources.limits import LimitError, read_limit
 from kernelwright.codegen.violations import SpecError
 from kernelwright.dispatch import Device, DeviceNameError, KernelwrightError
-from kernelwright.files.commands import os_error_code, os_error_text
+from kernelwright.files.commands import ArgumentParser, os_error_code, os_error_text
 from kernelwright.jit.errors import UntrustedCacheError, UnusableCacheError
 from kernelwright.jit.registry import Registry
 
@@ -85,7 +85,7 @@ def _specs(path: str) -> list[dict[str, object]]:
 
 def parser() -> argparse.ArgumentParser:
     """The options, also for the shell's completion."""
-    made = argparse.ArgumentParser(
+    made = ArgumentParser(
         "kernelwright jit",
         description="Compile the kernels that are missing, into the cache, and print the path of their library.",
     )

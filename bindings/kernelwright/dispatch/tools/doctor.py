@@ -7,7 +7,6 @@ file differs from its digest. An absent GPU is not a problem.
 
 from __future__ import annotations
 
-import argparse
 import ctypes
 import json
 import os
@@ -28,6 +27,7 @@ from kernelwright.dispatch.core.errors import DeviceError, DigestMismatchError, 
 from kernelwright.dispatch.loading import installed
 from kernelwright.dispatch.loading.library import KernelLibrary
 from kernelwright.dispatch.tools.store_check import Found, check_distributions, check_folders
+from kernelwright.files.commands import ArgumentParser
 from kernelwright.files.strict_json import parse_json, read_json
 
 # Requirements of our own distributions, and array libraries whose arrays they take.
@@ -47,7 +47,7 @@ Report = dict[str, Any]
 
 def main(arguments: Sequence[str]) -> int:
     """Print the report; the exit code."""
-    parser = argparse.ArgumentParser("kernelwright doctor", description="Show what this machine offers to kernels.")
+    parser = ArgumentParser("kernelwright doctor", description="Show what this machine offers to kernels.")
     parser.add_argument("--json", action="store_true", help="print one JSON object")
     parser.add_argument(
         "--verify",
