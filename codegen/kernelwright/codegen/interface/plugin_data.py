@@ -1,16 +1,16 @@
-"""What the Pants plugin knows of the generator without importing it: BUILD fields and trees, as one JSON document.
+"""The generator's data for the Pants plugin, which cannot import it: BUILD fields and trees, as one JSON document.
 
 ``rules/kernelwright/pants/data/generator.json`` is this document, checked in::
 
-    schema_version  1
-    operations      {operation: {"target": what BUILD files call a kernel, "about": one sentence, "fields": [field, …]}}
-    trees           {name: {"about", "origin": "headers", "wheel" or "made", "globs": patterns of its files below its
+    schema_version  1 operations      {operation: {"target": what BUILD files call a kernel, "about": one sentence,
+    "fields": [field, …]}} trees           {name: {"about", "origin": "headers", "wheel" or "made", "globs": patterns of
+    its files below its
                     root, "backend": the one that sees it, null for all, "licensed": whether libraries contain code of
                     it}}; a tree that is made has "of", the tree that it is made of, and "reads", the files that it is
                     made of
-    wheels          {tree: {distribution: version}} of trees that are unpacked wheels
-    python          {"word": that starts commands for the generator's Python, "files": patterns of what they read of it}
-    slots           the shell script with which commands wait for memory, see building/slots.sh,
+    wheels          {tree: {distribution: version}} of trees that are unpacked wheels python          {"word": that
+    starts commands for the generator's Python, "files": patterns of what they read of it} slots           the shell
+    script with which commands wait for memory, see building/slots.sh,
                     without its comments
 
 A field has ``name``, ``kind``, ``help`` and what its kind has: ``text`` may have ``allowed`` values; ``int`` has
@@ -40,12 +40,12 @@ SCHEMA_VERSION = 1
 
 
 def plugin_data_text() -> str:
-    """The document: keys sorted, with a newline at its end."""
+    """Return the document as text: sorted keys, with a newline at its end."""
     return json.dumps(plugin_data(), indent=1, sort_keys=True, ensure_ascii=False) + "\n"
 
 
 def plugin_data() -> dict[str, Any]:
-    """The document as data."""
+    """Return the document as data."""
     return {
         "schema_version": SCHEMA_VERSION,
         "operations": {
@@ -71,7 +71,7 @@ def _tree(name: str, tree: Tree) -> dict[str, Any]:
 
 
 def build_fields(spec_type: type[BaseModel]) -> list[dict[str, Any]]:
-    """The fields of a target whose kernel is such a spec, in the order of the model; ``op`` is the target's own."""
+    """Return the fields of a kernel target for a spec type, in the order of the model; ``op`` is the target's own."""
     return [_field(name, info) for name, info in spec_type.model_fields.items() if name != "op"]
 
 
