@@ -23,7 +23,8 @@ class Word(StrEnum):
     them, its ``meaning``, ``c_name`` and ``number``::
 
         class Rope(Word, c_type="kw_attention_rope", prefix="KW_ROPE_"):
-            NONE = "none" HALF = "half", "a = x[i], b = x[i + rotary_dim / 2]"
+            NONE = "none"
+            HALF = "half", "a = x[i], b = x[i + rotary_dim / 2]"
 
     :ivar meaning: its comment in C.
     :ivar c_name: its name in C; by default the enumeration's prefix and the member's Python name.

@@ -13,7 +13,7 @@ from kernelwright.codegen.trees import all_trees, find_tree
 from kernelwright.codegen.violations import SpecError
 
 MAX_PATH = 1024
-"""The longest path of a plan in bytes, and the longest path component: the limits of Linux file systems."""
+"""The longest path of a plan in bytes; each of its parts may have 255: the limits of Linux file systems."""
 
 
 @dataclass(frozen=True)

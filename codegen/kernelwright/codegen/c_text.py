@@ -3,8 +3,8 @@
 A value of a file (a model, a spec, a request, an architecture) reaches a source through :func:`printed` alone. It lets
 words and bounded numbers pass; for anything longer a template names a filter of :data:`FILTERS`, which checks it
 against a grammar. None of the grammars has quotes, braces, semicolons, backslashes, line ends or the beginning of a
-line comment, and a parenthesis follows only names that the project itself defines: no value ends the comment, string or
-expression that it is printed into, and none calls a function of the C library.
+line comment, and a parenthesis follows only names that the project itself defines: no value ends the comment, string
+or expression that it is printed into, and none calls a function of the C library.
 """
 
 from __future__ import annotations

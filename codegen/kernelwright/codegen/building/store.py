@@ -117,7 +117,7 @@ def file_digest(path: Path) -> str:
 
 
 def write_atomically(path: Path, data: bytes) -> None:
-    """Replace the contents of ``path``: readers see the old or the new data, never a part, even after a power cut."""
+    """Replace ``path`` by ``data``: readers see the old contents or the new, never a part, even after a power cut."""
     path.parent.mkdir(parents=True, exist_ok=True)
     descriptor, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
     try:

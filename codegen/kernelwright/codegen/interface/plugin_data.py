@@ -2,15 +2,15 @@
 
 ``rules/kernelwright/pants/data/generator.json`` is this document, checked in::
 
-    schema_version  1 operations      {operation: {"target": what BUILD files call a kernel, "about": one sentence,
-    "fields": [field, …]}} trees           {name: {"about", "origin": "headers", "wheel" or "made", "globs": patterns of
-    its files below its
+    schema_version  1
+    operations      {operation: {"target": what BUILD files call a kernel, "about": one sentence, "fields": [field, …]}}
+    trees           {name: {"about", "origin": "headers", "wheel" or "made", "globs": patterns of its files below its
                     root, "backend": the one that sees it, null for all, "licensed": whether libraries contain code of
                     it}}; a tree that is made has "of", the tree that it is made of, and "reads", the files that it is
                     made of
-    wheels          {tree: {distribution: version}} of trees that are unpacked wheels python          {"word": that
-    starts commands for the generator's Python, "files": patterns of what they read of it} slots           the shell
-    script with which commands wait for memory, see building/slots.sh,
+    wheels          {tree: {distribution: version}} of trees that are unpacked wheels
+    python          {"word": that starts commands for the generator's Python, "files": patterns of what they read of it}
+    slots           the shell script with which commands wait for memory, see building/slots.sh,
                     without its comments
 
 A field has ``name``, ``kind``, ``help`` and what its kind has: ``text`` may have ``allowed`` values; ``int`` has

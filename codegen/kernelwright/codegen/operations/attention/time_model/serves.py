@@ -1,4 +1,4 @@
-"""Whether an attention kernel serves a problem or one of its stages, by its backend's rules and its future traits."""
+"""Whether an attention kernel serves a problem or one of its stages: its backend's rules, on its C ABI traits."""
 
 from __future__ import annotations
 

@@ -164,7 +164,7 @@ def estimate(p: Problem, t: Kernel, d: Device) -> Estimate:
     multiply = s.steps * (step_clocks(t, p.size) * (WEIGHT_STEP_CLOCKS if p.backward_weight else 1.0))
     share = WEIGHT_STORE if p.backward_weight else 1.0
     store = share * t.tile_m * t.tile_n * stored / STORE_BYTES_PER_CLOCK / t.wave_m
-    # Pingpong stores one tile while it multiplies the next; only the last store shows in both.
+    # Pingpong stores one tile while it multiplies the next; the last store counts for both.
     pingpong = t.wave_m == 1
     each = max(multiply, (multiply + store) / 2) if pingpong else multiply + store
     compute_us = (START_CLOCKS + waves * each + (store if pingpong else 0.0)) / d.clocks_per_us

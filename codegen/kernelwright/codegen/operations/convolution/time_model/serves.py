@@ -1,4 +1,4 @@
-"""Whether a convolution kernel serves a problem, by the rules of its backend and the future traits."""
+"""Whether a convolution kernel serves a problem: the rules of its backend, on the C ABI's form of both."""
 
 from __future__ import annotations
 

@@ -20,8 +20,8 @@ takes the mean of their times, and bytes add up.
 
 Tiles that run together share panels through the last-level cache. The v = max(1, u / split_k) output tiles of a wave
 are taken to be a rectangle of r rows and v / r columns of tiles, r the power of two (at most t_m) that reads least;
-memory then gives each row its panel of A once, and each column its panel of B: operands = (t_m t_n / v) k (r (m / t_m)
-bytes_a + (v / r) (n / t_n) bytes_b).
+memory then gives each row its panel of A once, and each column its panel of B:
+operands = (t_m t_n / v) k (r (m / t_m) bytes_a + (v / r) (n / t_n) bytes_b).
 
 The rates are peaks, so predictions are near lower bounds; they were not fitted to measurements of AMD GPUs.
 

@@ -1,4 +1,4 @@
-"""Whether a GEMM kernel can be expected to serve a problem, by the rules of its backend and its future traits."""
+"""Whether a GEMM kernel can be expected to serve a problem: the rules of its backend, on its C ABI traits."""
 
 from __future__ import annotations
 
