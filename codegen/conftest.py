@@ -1,4 +1,4 @@
-"""Families that take long keep a part in the default tier."""
+"""Keeps a part of each long-running test family in the default tier."""
 
 from tiers import pytest_collection_modifyitems, pytest_configure
 

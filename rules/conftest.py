@@ -1,4 +1,4 @@
-"""The Pants that the tests run against: of the environment, or of the folder that ``KERNELWRIGHT_TEST_PANTS`` names."""
+"""The Pants that the tests run against: that of the environment, or the folder in ``KERNELWRIGHT_TEST_PANTS``."""
 
 from __future__ import annotations
 
@@ -15,6 +15,6 @@ _EXECUTES = importlib.util.find_spec("pants.engine.internals.native_engine") is 
 
 
 def pytest_ignore_collect(collection_path: Path) -> Optional[bool]:
-    """Sources of Pants without its native engine can be loaded, and execute nothing."""
+    """Skip tests that execute rules: Pants' sources without its native engine can be loaded, but execute nothing."""
     skipped = collection_path.name.endswith("_test.py") and collection_path.name != "load_test.py"
     return True if skipped and not _EXECUTES else None

@@ -13,9 +13,9 @@ from pydantic import BeforeValidator
 
 Triple = tuple[int, int, int]
 MAX_EXTENT = 1 << 20
-"""The greatest value of a choice: more than any tile has."""
+"""The largest value that a choice may hold; no tile is as large."""
 MAX_TRIPLES = 1 << 16
-"""The most triples in a list; the files that ship have at most 240."""
+"""The most triples that a list may hold; shipped files have at most 240."""
 
 
 @dataclass(frozen=True)
@@ -48,7 +48,7 @@ class Choices:
         return iter(self.values)
 
     def nearest(self, value: int) -> int:
-        """The legal value closest to ``value``; the larger one of two equally close."""
+        """Return the legal value closest to ``value``; the larger one of two equally close values."""
         place = bisect.bisect_left(self.values, value)
         return min(self.values[max(place - 1, 0) : place + 1], key=lambda item: (abs(item - value), -item))
 
@@ -59,7 +59,7 @@ class Choices:
 
 
 def expand_triples(raw: object) -> tuple[Triple, ...]:
-    """All (m, n, k) of a list of triples whose members are numbers, lists or ranges, in the order of the list."""
+    """Return all (m, n, k) of a list of triples whose members are numbers, lists or ranges, in list order."""
     if not isinstance(raw, list | tuple):
         raise ValueError(f"{raw!r} is not a list of [m, n, k]")
     triples: dict[Triple, None] = {}

@@ -31,13 +31,13 @@ def _printable(text: str) -> str:
     return text
 
 
-_MOST_LINES = 20  # of a message
+_MOST_LINES = 20  # lines of a message
 _Word = Annotated[str, Field(pattern=r"^[a-z0-9_]+$", max_length=64)]
-"""What reaches generated sources and command lines."""
+"""Strings that reach generated sources and command lines."""
 _Feature = Annotated[str, Field(pattern=r"^[a-z0-9_][a-z0-9_.-]*$", max_length=64)]
-"""A compiler's name of an instruction set, such as ``amx-bf16``."""
+"""A compiler's name for an instruction set, such as ``amx-bf16``."""
 _Text = Annotated[str, Field(max_length=1000), AfterValidator(_printable)]
-"""What people read, also in manifests."""
+"""Text for people, also in manifests."""
 _Count = Annotated[int, Field(gt=0, le=2**40)]
 
 
@@ -48,9 +48,9 @@ class _Frozen(BaseModel):
 class ComputeUnit(_Frozen):
     """What one compute unit (CU, WGP or SM) holds at once, shared by the workgroups on it.
 
-    ``registers`` are those of a SIMD for each lane, so a wave of a kernel with ``r`` of them takes ``r`` rounded up to
-    ``register_granule``. ``lds_bytes`` are handed out in steps of ``lds_granule``, ``lds_reserved`` more than a
-    workgroup asks for. None: never what runs out first.
+    ``registers`` is the number per SIMD and lane: a wave of a kernel that uses ``r`` registers takes ``r`` rounded up
+    to ``register_granule``. ``lds_bytes`` is allocated in steps of ``lds_granule``, after adding ``lds_reserved`` to
+    what a workgroup asks for. None: this resource never runs out first.
     """
 
     unit: Literal["CU", "WGP", "SM"]
@@ -67,11 +67,11 @@ class ComputeUnit(_Frozen):
 
 
 class CpuFacts(_Frozen):
-    """What compilers and kernels for an x86-64 level must know.
+    """Facts that compilers and kernels for an x86-64 level need.
 
-    ``level`` is the psABI level that a device is checked for, ``flags`` are what /proc/cpuinfo calls its instruction
-    sets, ``vector_lanes`` counts the fp32 lanes of a register, and ``features`` maps instruction sets beyond the level
-    to the compiler's names for them.
+    ``level`` is the psABI level that a device is checked for, ``flags`` are the names of its instruction sets in
+    /proc/cpuinfo, ``vector_lanes`` counts the fp32 lanes of a register, and ``features`` maps instruction sets beyond
+    the level to the compiler's names for them.
     """
 
     level: int = Field(ge=1, le=4)
@@ -88,10 +88,10 @@ class CudaFacts(_Frozen):
 
 
 class AmdGpuFacts(_Frozen):
-    """What the simulator must know of an AMD GPU.
+    """Facts that the simulator needs about an AMD GPU.
 
-    ``machine`` is EF_AMDGPU_MACH of its code objects (LLVM, AMDGPUUsage, "AMDGPU Machine"), ``instructions`` the
-    instruction set that the simulator executes: ``gfx90a``, ``gfx942``, ``gfx950``, ``gfx1100`` or ``gfx1201``.
+    ``machine`` is the EF_AMDGPU_MACH value of its code objects (LLVM, AMDGPUUsage, "AMDGPU Machine"), ``instructions``
+    the instruction set that the simulator executes: ``gfx90a``, ``gfx942``, ``gfx950``, ``gfx1100`` or ``gfx1201``.
     """
 
     machine: int = Field(ge=1, le=0xFF)
@@ -99,15 +99,15 @@ class AmdGpuFacts(_Frozen):
 
 
 class Arch(_Frozen):
-    """One architecture: hardware facts, the numbers that selection needs, and what each operation may look like on it.
+    """One architecture: hardware facts, the numbers that selection needs, and the limits of each operation on it.
 
     ``flops_per_clock_per_cu`` counts dense multiplies and adds separately, by the dtype of A. ``compute_units`` is 0
-    where the device must be asked. ``compute_unit`` is None on CPUs, and where it is not known what one holds; then
-    occupancy is unknown. ``fp8_format`` is the encoding of fp8 and bf8. ``lds_transposing_loads``: 16-bit and 8-bit
-    matrices are transposed as they are read from LDS. ``wide_direct_lds_loads``: 16 bytes can be loaded from memory
-    straight into LDS. ``time_model`` names the formulas that predict times: constants of ``hopper`` were fitted to an
-    H200, those of ``cdna3`` and ``cdna4`` to times that AMD published; ``tiles`` is for other GPUs. ``cpu``, ``cuda``
-    and ``amdgpu`` say how devices of one kind are recognised and compiled for; without ``amdgpu``, an AMD GPU is not
+    where the device must be asked. ``compute_unit`` is None on CPUs and where its capacity is not known; occupancy is
+    then unknown. ``fp8_format`` is the encoding of fp8 and bf8. ``lds_transposing_loads``: 16-bit and 8-bit matrices
+    are transposed as they are read from LDS. ``wide_direct_lds_loads``: 16 bytes can be loaded from memory straight
+    into LDS. ``time_model`` names the formulas that predict times: constants of ``hopper`` were fitted to an H200,
+    those of ``cdna3`` and ``cdna4`` to times that AMD published; ``tiles`` is for other GPUs. ``cpu``, ``cuda`` and
+    ``amdgpu`` say how devices of one kind are recognised and compiled for; without ``amdgpu``, an AMD GPU is not
     simulated. ``operations`` holds a section for each operation, which the operation reads itself.
     """
 
@@ -141,19 +141,19 @@ class Arch(_Frozen):
 
     @functools.cached_property
     def sections(self) -> dict[str, Any]:
-        """The sections of ``operations`` that were read so far, see :meth:`section`."""
+        """The sections of ``operations`` read so far, see :meth:`section`."""
         return {}
 
     def __copy__(self) -> Self:
-        """A copy reads its sections itself: ``model_copy`` may change them."""
+        """Return a copy that reads its own sections, since ``model_copy`` may change them."""
         made = super().__copy__()
         made.__dict__.pop("sections", None)
         return made
 
     def section(self, operation: str, model: type[_Section]) -> _Section:
-        """The section of an operation as its model, which finds this architecture as its validation context.
+        """The section of an operation as an instance of ``model``, validated with this architecture as the context.
 
-        It is read once. ArchError if there is none, or if it is malformed.
+        Each section is read once. Raises ArchError if there is none, or if it is malformed.
         """
         if operation not in self.sections:
             if operation not in self.operations:
@@ -170,7 +170,7 @@ class Arch(_Frozen):
 
 
 def names() -> tuple[str, ...]:
-    """The architectures that ship with kernelwright, sorted, then those of ``KERNELWRIGHT_ARCH_PATH``."""
+    """Names of the architectures that ship with kernelwright, sorted, then those of ``KERNELWRIGHT_ARCH_PATH``."""
     try:
         return arch_files.names()
     except ArchFileError as error:
@@ -178,7 +178,7 @@ def names() -> tuple[str, ...]:
 
 
 def load(name: str) -> Arch:
-    """The architecture called ``name``; ArchError with the known names and the closest match otherwise."""
+    """The architecture called ``name``; ArchError with the known names and the closest match if there is none."""
     if name in _registered:
         return _registered[name]
     if name not in names():
@@ -200,7 +200,7 @@ def register(arch: Arch) -> None:
 
 @functools.cache
 def _load(name: str, setting: object) -> Arch:
-    """``setting`` is what the cache must tell apart: where architectures are looked for."""
+    """Load an architecture; ``setting`` says where files are looked for and only distinguishes cache entries."""
     try:
         raw, file = arch_files.read(name)
     except ArchFileError as error:
@@ -212,14 +212,14 @@ def _load(name: str, setting: object) -> Arch:
 
 
 def unknown(name: str, known: Sequence[str]) -> ArchError:
-    """The error for an architecture that is not among ``known``: lists them and the closest match."""
+    """Return the error for an architecture not among ``known``; it lists them and the closest match."""
     close = difflib.get_close_matches(name, known, n=1, cutoff=0.5)
     hint = f" Did you mean {close[0]!r}?" if close else ""
     return ArchError(f"unknown arch {name!r}; known: {', '.join(known)}.{hint}")
 
 
 def load_file(path: str | Path) -> Arch:
-    """The architecture that a JSON file of your own describes (docs/adding_an_arch.md); ArchError if it is unusable."""
+    """Load an architecture from a JSON file of your own (docs/adding_an_arch.md); ArchError if it is unusable."""
     try:
         raw = arch_files.read_own(path)
     except ArchFileError as error:

@@ -9,10 +9,10 @@ _MAX_LINE = 4000
 
 
 def shortened(message: str) -> str:
-    """``message`` with the middle of every long word and the end of every long line left out.
+    """Return ``message`` with the middle of every long word and the end of every long line left out.
 
-    Kernel names and paths of usual length (up to 400 characters) stay whole. What is not printable is escaped: input
-    that a message repeats moves no cursor and colours no terminal.
+    Kernel names and paths of usual length (up to 400 characters) stay whole. Unprintable characters are escaped, so
+    that input repeated in a message cannot move the cursor or colour the terminal.
     """
     lines = _WORD.sub(lambda word: _cut(word[0], 60), _printable(message)).split("\n")
     return "\n".join(line if len(line) <= _MAX_LINE else _cut(line, _MAX_LINE // 2) for line in lines)

@@ -1,1 +1,1 @@
-"""Files that others wrote, read with bounds, and those of architectures; needs nothing but the standard library."""
+"""Bounded readers for files written by others, and architecture files; needs nothing but the standard library."""

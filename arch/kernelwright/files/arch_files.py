@@ -1,8 +1,8 @@
 """Architecture files: those that ship, and those in the folders that ``KERNELWRIGHT_ARCH_PATH`` names.
 
-A folder of the setting holds ``<name>.json`` for each architecture; colons stand between folders. The generator reads
-whole files (:mod:`kernelwright.arch`). Here is what recognises and simulates devices, for packages that need nothing
-but the standard library.
+A folder of the setting holds ``<name>.json`` for each architecture; colons separate folders. The generator reads whole
+files (:mod:`kernelwright.arch`). This module reads the facts that recognise and simulate devices, for packages that
+need nothing but the standard library.
 """
 
 from __future__ import annotations
@@ -21,28 +21,28 @@ from kernelwright.files.strict_json import read_json
 
 SETTING = "KERNELWRIGHT_ARCH_PATH"
 MAX_BYTES = 1 << 20
-"""The largest file in bytes; those that ship have at most 30 kB."""
+"""The largest file in bytes; shipped files have at most 30 kB."""
 KINDS: Mapping[str, str] = {"cpu": "cpu", "ck_tile": "hip", "cutlass": "cuda"}
 """The kind of device that the kernels of each backend run on."""
 
 
 class ArchFileError(ValueError):
-    """A file or a folder of architectures that cannot be used."""
+    """An architecture file or folder that cannot be used."""
 
 
 @dataclass(frozen=True)
 class DeviceFacts:
-    """What recognises the devices of an architecture, and what the simulator of AMD GPUs must know.
+    """Facts that recognise the devices of an architecture, and those that the simulator of AMD GPUs needs.
 
-    :ivar target: what compilers and the drivers of AMD GPUs call it, such as ``gfx942``.
+    :ivar target: its name for compilers and the drivers of AMD GPUs, such as ``gfx942``.
     :ivar wave_size: lanes of a wave.
-    :ivar lds_bytes: LDS of a workgroup.
+    :ivar lds_bytes: bytes of LDS of a workgroup.
     :ivar fp8_format: ``ocp`` or ``fnuz``.
-    :ivar cpu_flags: what the line ``flags`` of /proc/cpuinfo must contain.
-    :ivar compute_capability: of NVIDIA GPUs: major and minor; None for others.
-    :ivar machine: of AMD GPUs: the machine number of their code objects; None if they are not simulated.
-    :ivar instructions: of AMD GPUs: the instruction set that the simulator executes.
-    :ivar operations: those that have kernels for it.
+    :ivar cpu_flags: words that the line ``flags`` of /proc/cpuinfo must contain.
+    :ivar compute_capability: major and minor version of NVIDIA GPUs; None for others.
+    :ivar machine: the machine number in code objects of AMD GPUs; None if they are not simulated.
+    :ivar instructions: the instruction set of AMD GPUs that the simulator executes.
+    :ivar operations: the operations that have kernels for it.
     """
 
     name: str
@@ -64,17 +64,20 @@ class DeviceFacts:
 
 
 def names() -> tuple[str, ...]:
-    """Every architecture: those that ship, sorted, then those of the setting, sorted. ArchFileError for a wrong one."""
+    """Return the names of all architectures: shipped ones, sorted, then those of the setting, sorted.
+
+    Raises ArchFileError for a wrong setting.
+    """
     return (*_shipped(), *_own(os.environ.get(SETTING, "")))
 
 
 def own_names() -> tuple[str, ...]:
-    """Those of the setting alone, sorted."""
+    """Return the names from the setting alone, sorted."""
     return tuple(_own(os.environ.get(SETTING, "")))
 
 
 def read(name: str) -> tuple[Any, str]:
-    """The contents of an architecture's file, and what to call the file; ArchFileError if it is no JSON."""
+    """The contents of an architecture's file and the file's name for messages; ArchFileError if it is not JSON."""
     own = _own(os.environ.get(SETTING, ""))
     if name in own:
         return read_own(own[name]), str(own[name])
@@ -82,7 +85,7 @@ def read(name: str) -> tuple[Any, str]:
 
 
 def read_own(path: str | Path) -> Any:
-    """The contents of a file of the user's; ArchFileError if it cannot be read or is no JSON.
+    """Return the contents of a file of the user's; ArchFileError if it cannot be read or is not JSON.
 
     With a key ``like``, the file is a merge patch (RFC 7396) of the shipped architecture that the key names.
     """
@@ -101,7 +104,7 @@ def read_own(path: str | Path) -> Any:
 
 
 def _merged(old: Any, patch: Any) -> Any:
-    """A merge patch: objects are merged, null removes a key, and all else replaces what was there."""
+    """Apply a merge patch: objects are merged, null removes a key, and any other value replaces the old one."""
     if not isinstance(patch, dict):
         return patch
     made = dict(old) if isinstance(old, dict) else {}
@@ -114,19 +117,19 @@ def _merged(old: Any, patch: Any) -> Any:
 
 
 def device_facts() -> tuple[DeviceFacts, ...]:
-    """Facts of every architecture, in the order of :func:`names`. ArchFileError for a file that cannot be used."""
+    """Return the facts of every architecture, in the order of :func:`names`; ArchFileError for an unusable file."""
     return _facts_of(os.environ.get(SETTING, ""))
 
 
 def of_kind(kind: str) -> Iterator[DeviceFacts]:
-    """Architectures of the devices ``cpu``, ``cuda`` or ``hip``, in the order of :func:`names`."""
+    """Yield the architectures of ``cpu``, ``cuda`` or ``hip`` devices, in the order of :func:`names`."""
     return (one for one in device_facts() if one.kind == kind)
 
 
 def shipped_with(operation: str) -> tuple[str, ...]:
-    """The architectures that ship and have kernels of an operation, sorted.
+    """Return the shipped architectures that have kernels of an operation, sorted.
 
-    An operation that no file mentions needs no limits of an architecture: its kernels are for processors.
+    An operation that no file mentions needs no architecture limits: its kernels are for processors.
     """
     shipped = tuple(_facts_of(""))
     return tuple(one.name for one in shipped if operation in one.operations) or tuple(
@@ -135,7 +138,7 @@ def shipped_with(operation: str) -> tuple[str, ...]:
 
 
 def simulated() -> tuple[DeviceFacts, ...]:
-    """Those that the simulator executes: shipped ones by generation, then those of the setting."""
+    """Return the architectures that the simulator executes: shipped ones by generation, then those of the setting."""
     facts = [one for one in device_facts() if one.machine is not None]
     shipped = _shipped()
     return tuple(sorted(facts, key=lambda one: (one.name not in shipped, len(one.name), one.name)))

@@ -1,4 +1,4 @@
-"""Tables that others wrote: CSV of bounded size, gzipped or not, each row with all the cells of the first line."""
+"""Tables written by others: CSV of bounded size, gzipped or not, as many cells in each row as in the first line."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ import zlib
 from collections.abc import Sequence
 
 MAX_BYTES = 256 << 20
-"""The largest table in bytes, unpacked."""
+"""The largest table in bytes, uncompressed."""
 
 
 def read_text(path: str | os.PathLike[str], most_bytes: int = MAX_BYTES) -> str:
-    """A UTF-8 text; OSError if it cannot be read, ValueError if it is none or has more bytes."""
+    """Read a UTF-8 text; OSError if it cannot be read, ValueError if it is not UTF-8 or exceeds ``most_bytes``."""
     opened = gzip.open if str(path).endswith(".gz") else open
     try:
         with opened(path, "rb") as file:
@@ -30,7 +30,7 @@ def read_text(path: str | os.PathLike[str], most_bytes: int = MAX_BYTES) -> str:
 
 
 def columns_of(text: str, path: object) -> Sequence[str]:
-    """The names in the first line. ValueError for what is no CSV."""
+    """Return the names in the first line. ValueError if the text is not CSV."""
     try:
         return next(csv.reader(io.StringIO(text)), [])
     except csv.Error as error:

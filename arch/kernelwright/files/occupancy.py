@@ -7,10 +7,11 @@ from typing import Any
 
 
 def occupancy(resources: Mapping[str, int], unit: Mapping[str, Any]) -> dict[str, int]:
-    """``workgroups_per_cu`` and ``occupancy_percent``: their waves, of those that ``unit`` has room for, rounded down.
+    """Return ``workgroups_per_cu`` and ``occupancy_percent``: the share of waves of ``unit`` in use, rounded down.
 
     ``unit`` has the fields of ``kernelwright.arch.ComputeUnit``; ``resources`` needs ``block_size``, ``wave_size``, and
-    ``vgpr`` and ``lds_bytes``, or ``registers`` and ``shared_bytes``. With W waves in a workgroup, it is the least of
+    ``vgpr`` and ``lds_bytes``, or ``registers`` and ``shared_bytes``. With W waves in a workgroup, the number of
+    workgroups is the least of
 
     * registers: ``min(waves_per_simd, registers // up(vgpr, register_granule), scalar_registers // up(sgpr, …))`` waves
       on each of the SIMDs, over W;
@@ -19,8 +20,8 @@ def occupancy(resources: Mapping[str, int], unit: Mapping[str, Any]) -> dict[str
 
     Sources: LLVM 22, AMDGPUBaseInfo.cpp, IsaInfo::getNumWavesPerEUWithNumVGPRs and GCNSubtarget.cpp,
     getOccupancyWithNumSGPRs and getOccupancyWithWorkGroupSizes; CUDA C++ Programming Guide, "Hardware Multithreading",
-    and the occupancy calculator's limits by warps, registers and shared memory. A WGP is what RDNA's workgroups share
-    unless they are compiled for one CU alone; ours are not.
+    and the occupancy calculator's limits by warps, registers and shared memory. RDNA's workgroups share a WGP unless
+    they are compiled for one CU alone; ours are not.
     """
     fitting, waves = _fitting(resources, unit), _waves(resources)
     workgroups = min(fitting.values())
@@ -31,8 +32,10 @@ def occupancy(resources: Mapping[str, int], unit: Mapping[str, Any]) -> dict[str
 
 
 def limiter(resources: Mapping[str, int], unit: Mapping[str, Any]) -> str:
-    """What keeps a compute unit from holding more: ``waves``, ``registers``, ``scalar registers``, ``lds`` or
-    ``workgroups``; of equals, the first. Arguments as of :func:`occupancy`."""
+    """The resource that limits occupancy: ``waves``, ``registers``, ``scalar registers``, ``lds`` or ``workgroups``.
+
+    Ties go to the first. Arguments are those of :func:`occupancy`.
+    """
     fitting = _fitting(resources, unit)
     return min(fitting, key=lambda name: fitting[name])
 
@@ -42,7 +45,7 @@ def _waves(resources: Mapping[str, int]) -> int:
 
 
 def _fitting(resources: Mapping[str, int], unit: Mapping[str, Any]) -> dict[str, int]:
-    """Workgroups that each resource has room for."""
+    """Return the number of workgroups that each resource has room for."""
     registers = resources["vgpr"] if "vgpr" in resources else resources["registers"]
     lds = resources["lds_bytes"] if "lds_bytes" in resources else resources["shared_bytes"]
     per_simd = {

@@ -1,6 +1,6 @@
-"""JSON that others wrote: UTF-8 of bounded size and depth, each key once in an object, finite numbers of usual length.
+"""JSON written by others: UTF-8 of bounded size and depth, unique keys in each object, finite numbers of usual length.
 
-It needs the standard library alone, as the bindings that read manifests by it need NumPy alone.
+It needs the standard library alone, as the bindings that read manifests with it need NumPy alone.
 """
 
 from __future__ import annotations
@@ -15,20 +15,20 @@ from typing import Any
 MAX_BYTES = 64 << 20
 """The largest file in bytes."""
 MAX_DEPTH = 100
-"""Objects and lists inside each other."""
+"""The deepest nesting of objects and lists."""
 MAX_WHOLE_DIGITS = 40
-"""Characters of a whole number."""
+"""The most characters of a whole number."""
 MAX_NUMBER = 400
-"""Characters of a number with a point or an exponent."""
+"""The most characters of a number with a point or an exponent."""
 _ESCAPED = re.compile(r"\\u(?:0000|d[89a-f])", re.IGNORECASE)
 
 
 class JsonError(ValueError):
-    """A text that is no such JSON. The message is the end of a sentence that names the file."""
+    """A text that breaks the rules of this module. The message is the end of a sentence that names the file."""
 
 
 def read_json(path: str | os.PathLike[str], most_bytes: int = MAX_BYTES) -> Any:
-    """The value of a file of at most ``most_bytes``; OSError if it cannot be read, else JsonError."""
+    """Return the value of a file of at most ``most_bytes``; OSError if it cannot be read, else JsonError."""
     with open(path, "rb") as file:
         data = file.read(most_bytes + 1)
     if len(data) > most_bytes:
@@ -37,7 +37,7 @@ def read_json(path: str | os.PathLike[str], most_bytes: int = MAX_BYTES) -> Any:
 
 
 def parse_json(text: str | bytes) -> Any:
-    """The value of a JSON text; JsonError if it is none, or breaks a rule of this module."""
+    """Return the value of a JSON text; JsonError if it is not JSON, or breaks a rule of this module."""
     try:
         decoded = text.decode("utf-8") if isinstance(text, bytes) else text
         document = json.loads(
@@ -101,7 +101,7 @@ def _check_depth(value: Any) -> None:
 
 
 def _check_texts(value: Any) -> None:
-    """No text holds a NUL, which ends paths, or half of a surrogate pair, which nothing can write."""
+    """Refuse texts with a NUL, which ends paths, or half of a surrogate pair, which nothing can write."""
     todo = [value]
     while todo:
         one = todo.pop()

@@ -1,1 +1,1 @@
-"""Problems of operations, as C, Python and JSON know them, written once; needs nothing but the standard library."""
+"""Problems of operations, defined once for C, Python and JSON; needs nothing but the standard library."""

@@ -1,4 +1,4 @@
-"""What classes of problems share: their checks, their hash, and their text."""
+"""What classes of problems share: checks, hash and text."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from kernelwright.problems.reading import shown
 
 @cache
 def _compared(kind: type[Any]) -> Callable[[Any], tuple[Any, ...]]:
-    """What reads the values that make problems equal."""
+    """Return the function that reads the fields compared for equality."""
     return attrgetter(*(one.name for one in fields(kind) if one.compare))
 
 
 class BaseProblem:
-    """Base of frozen data classes, which say ``__hash__ = BaseProblem.__hash__`` once they call :meth:`_keep_hash`."""
+    """Base of frozen data classes that set ``__hash__ = BaseProblem.__hash__`` once they call :meth:`_keep_hash`."""
 
     def _set(self, field: str, value: object) -> None:
         object.__setattr__(self, field, value)
@@ -32,14 +32,14 @@ class BaseProblem:
             raise ProblemError(f"{field} is {value!r}{closest(value, listed)}; allowed: {', '.join(listed)}")
 
     def _keep_hash(self) -> None:
-        """Caches find plans by problems: their many fields are not hashed each time."""
+        """Store the hash: caches look plans up by problem, and its many fields are not hashed each time."""
         self._set("_hash", hash(_compared(type(self))(self)))  # type: ignore[arg-type]
 
     def __hash__(self) -> int:
-        """The hash of every field."""
+        """Return the hash of all fields."""
         kept: Any = self.__dict__["_hash"]
         return int(kept)
 
     def __repr__(self) -> str:
-        """The call that makes it, without fields that have their defaults."""
+        """Return the constructor call, without fields that have their defaults."""
         return shown(self)

@@ -1,7 +1,7 @@
 """Words of descriptions: enumerations, fields and structs, as the C ABI and Python know them.
 
-A description is data. ``kernelwright.codegen.descriptions`` writes C of it, :mod:`kernelwright.problems.structs` makes
-ctypes of it, and classes of problems read ranges and words in it.
+A description is data: ``kernelwright.codegen.descriptions`` writes C from it, :mod:`kernelwright.problems.structs`
+makes ctypes from it, and problem classes read ranges and words from it.
 """
 
 from __future__ import annotations
@@ -17,18 +17,18 @@ INT64_MAX = 2**63 - 1
 
 
 class Word(StrEnum):
-    """A value of an enumeration of the C ABI, as Python, JSON and messages of both languages call it.
+    """A value of an enumeration of the C ABI, by its name in Python, JSON and messages of both languages.
 
-    Classes of words are enumerations; their docstrings are comments in C. A member is its name, and where C needs them
-    its ``meaning``, ``c_name`` and ``number``::
+    Subclasses are enumerations; their docstrings become comments in C. A member is given by its name and, where C needs
+    them, its ``meaning``, ``c_name`` and ``number``::
 
         class Rope(Word, c_type="kw_attention_rope", prefix="KW_ROPE_"):
             NONE = "none"
             HALF = "half", "a = x[i], b = x[i + rotary_dim / 2]"
 
     :ivar meaning: its comment in C.
-    :ivar c_name: its name in C; by default the member's behind the enumeration's prefix.
-    :ivar number: its value in C; by default one more than that of the member before.
+    :ivar c_name: its name in C; by default the enumeration's prefix and the member's Python name.
+    :ivar number: its value in C; by default one more than the previous member's.
     """
 
     meaning: str
@@ -42,7 +42,7 @@ class Word(StrEnum):
     names: ClassVar[dict[int, str]]
 
     def __new__(cls, name: str, meaning: str = "", c_name: str = "", number: int = -1) -> Self:
-        """A member; see the class."""
+        """Make a member; see the class."""
         made = str.__new__(cls, name)
         made._value_, made.meaning, made.c_name, made.number = name, meaning, c_name, number
         return made
@@ -54,10 +54,10 @@ class Word(StrEnum):
         """Number the members.
 
         :param c_type: the type in C, such as ``kw_dtype``.
-        :param prefix: of the values in C, such as ``KW_``.
+        :param prefix: the prefix of the values in C, such as ``KW_``.
         :param first: the first number.
-        :param named: whether C has a function from numbers to names: ``function``, by default ``<c_type>_name``.
-        :param of_traits: words of kernels' traits, which no problem has: ``codes`` and ``names`` lack them.
+        :param named: whether C has a function that maps numbers to names: ``function``, by default ``<c_type>_name``.
+        :param of_traits: words that only kernels' traits use, not problems: ``codes`` and ``names`` omit them.
         """
         super().__init_subclass__()
         cls.c_type, cls.prefix, cls.first = c_type, prefix, first
@@ -71,7 +71,7 @@ class Word(StrEnum):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Constant:
-    """A number that C and Python know by name."""
+    """A number that has a name in C and Python."""
 
     c_name: str
     value: int
@@ -83,9 +83,9 @@ class Constant:
 class Field:
     """A member of a struct, or several of one type that are declared together.
 
-    :ivar names: separated by spaces.
+    :ivar names: names of the members, separated by spaces.
     :ivar type: a type of C, an enumeration, whose values are ``uint32_t`` in structs, or a struct of ``int64_t``.
-    :ivar meaning: its comment in C: unit, shape, whose it is.
+    :ivar meaning: its comment in C: unit, shape, the operand that it belongs to.
     :ivar length: entries of an array.
     :ivar least: the least legal number, checked by C and Python; ``most`` the largest.
     :ivar axes: a letter for each entry of an array, which messages name.
@@ -106,24 +106,24 @@ class Field:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Member:
-    """One member of a struct: a name of a field."""
+    """One member of a struct: one of the names of a field."""
 
     name: str
     field: Field
 
     @property
     def enum(self) -> type[Word] | None:
-        """What its numbers mean."""
+        """The enumeration of its numbers; None for a plain number."""
         return self.field.type if isinstance(self.field.type, type) else None
 
     @property
     def c_type(self) -> str:
-        """C type of an entry."""
+        """The C type of an entry."""
         return c_type(self.field)
 
     @property
     def length(self) -> int | None:
-        """Entries of an array; None for a single value."""
+        """The number of entries of an array; None for a single value."""
         length = self.field.length
         return length.value if isinstance(length, Constant) else length
 
@@ -138,7 +138,7 @@ class Member:
 class Struct:
     """A struct of the C ABI.
 
-    :ivar c_name: such as ``kw_conv_problem``.
+    :ivar c_name: its name in C, such as ``kw_conv_problem``.
     :ivar op: the operations whose problems it describes, for structs that begin with ``kw_problem base``.
     """
 
@@ -149,12 +149,12 @@ class Struct:
 
     @cached_property
     def members(self) -> dict[str, Member]:
-        """Every member behind the head, in order."""
+        """Members after the head, by name and in order."""
         return {name: Member(name, field) for field in self.fields for name in field.names.split()}
 
     @cached_property
     def codes(self) -> dict[str, dict[str, int]]:
-        """Numbers by name, for every member that is of an enumeration."""
+        """Numbers by word, for every member whose type is an enumeration."""
         return {name: one.enum.codes for name, one in self.members.items() if one.enum is not None}
 
 
@@ -164,13 +164,13 @@ U64 = Annotated[int, "uint64_t"]
 Wholes = tuple[int, ...]
 _TYPES: Mapping[Any, str] = {bool: "uint32_t", int: "int64_t", float: "double", Wholes: "int64_t"}
 RECORDS: dict[type[Any], Struct] = {}
-"""Structs that are classes in Python; see :func:`record`."""
+"""Structs that are Python classes; see :func:`record`."""
 _Class = TypeVar("_Class")
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Said:
-    """What :func:`member` says of a member of a record."""
+    """Arguments that :func:`member` records for a member of a record."""
 
     default: Any
     init: bool
@@ -179,22 +179,22 @@ class Said:
 
 
 def member(meaning: str = "", *, default: Any = MISSING, init: bool = True, joined: bool = False, **field: Any) -> Any:
-    """A member of a record; those above it that say nothing C declares together with it.
+    """Declare a member of a record; preceding members without a declaration are declared in C together with it.
 
-    :param default: what it is unless given.
-    :param init: whether rules read it; else it is 0 in Python.
-    :param joined: whether it is declared together with the next, too.
-    :param field: as for :class:`Field`.
+    :param default: its default value.
+    :param init: whether rules read it; otherwise it is 0 in Python.
+    :param joined: whether C declares it together with the next member, too.
+    :param field: arguments of :class:`Field`.
     """
     return Said(default if init else 0, init, joined, MappingProxyType({"meaning": meaning, **field}))
 
 
 @dataclass_transform(frozen_default=True, field_specifiers=(member,))
 def record(c_name: str, op: type[Word] | None = None) -> Callable[[type[_Class]], type[_Class]]:
-    """A struct whose members are annotations of a class, with the class's docstring as its comment in C.
+    """Register a class as a struct: annotations are its members, the docstring is its comment in C.
 
-    Rules read it in Python, where it is a data class once :func:`kernelwright.codegen.c_names.data_class` made it one:
-    dispatchers need not wait for that. ``bool`` is 0 or 1, a set has bits (``KW_SERVES``), None is 0.
+    Rules read it in Python, where it becomes a data class when :func:`kernelwright.codegen.c_names.data_class` is
+    called: dispatchers need not wait for that. ``bool`` is 0 or 1, a set has bits (``KW_SERVES``), None is 0.
     """
 
     def described(one: type[_Class]) -> type[_Class]:
@@ -205,11 +205,11 @@ def record(c_name: str, op: type[Word] | None = None) -> Callable[[type[_Class]]
 
 
 def _fields_of(one: type[Any]) -> tuple[Field, ...]:
-    """Members without a word of their own are declared together with the next that has one."""
+    """Return the fields; members without a declaration of their own join the next one that has one."""
     fields: list[Field] = []
     names: list[str] = []
     for name, kind in one.__annotations__.items():
-        if name == "op":  # of kw_problem
+        if name == "op":  # a member of kw_problem
             continue
         names.append(name)
         said = vars(one).get(name)
@@ -231,7 +231,7 @@ def _type_of(kind: Any) -> str | type[Word] | Struct:
 
 
 def c_type(field: Field) -> str:
-    """The type of an entry of a field in C."""
+    """Return the C type of an entry of a field."""
     if isinstance(field.type, type):
         return "uint32_t"
     return field.type.c_name if isinstance(field.type, Struct) else field.type
@@ -239,16 +239,16 @@ def c_type(field: Field) -> str:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Verbatim:
-    """C that no description covers, such as a struct of functions."""
+    """C text that no description covers, such as a struct of functions."""
 
     text: str
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Header:
-    """A header of the C ABI, in the order of its parts.
+    """A header of the C ABI, with its parts in order.
 
-    :ivar path: as C includes it.
+    :ivar path: its path in ``#include``.
     """
 
     path: str

@@ -1,4 +1,4 @@
-"""Problems as text: the fields that JSON gives, and the call that makes a problem."""
+"""Problems as text: read from JSON fields, and shown as the constructor call."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ P = TypeVar("P")
 
 
 def shown(problem: Any) -> str:
-    """A problem as the call that makes it, without fields that have their defaults."""
+    """Return a problem as the constructor call, without fields that have their defaults."""
     given = {
         each.name: getattr(problem, each.name)
         for each in fields(problem)
@@ -23,9 +23,9 @@ def shown(problem: Any) -> str:
 
 
 def read_problem(kind: type[P], given: Mapping[str, Any], what: str) -> P:
-    """The problem of an entry of a trace; ``what`` is its name in sentences, such as ``convolution``.
+    """Return the problem of a trace entry; ``what`` is its name in sentences, such as ``convolution``.
 
-    ProblemError for unknown and missing fields, and values that make no problem.
+    ProblemError for unknown and missing fields, and for illegal values.
     """
     known = {one.name: one for one in fields(kind) if one.init}  # type: ignore[arg-type]
     if unknown := sorted(set(given) - set(known)):
@@ -41,7 +41,7 @@ def read_problem(kind: type[P], given: Mapping[str, Any], what: str) -> P:
 
 
 def _check_kind(name: str, value: object, kind: str) -> None:
-    """Flags and factors of programs may be of any type that is one; those of files are what JSON writes."""
+    """Check a flag or factor from a file, which must be as JSON writes it; programs may pass any compatible type."""
     if kind == "bool" and type(value) is not bool:
         raise ProblemError(f"{name} is {value!r:.80}; allowed: true or false")
     if value is None and kind.endswith("| None"):

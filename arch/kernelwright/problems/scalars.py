@@ -9,7 +9,7 @@ from kernelwright.problems.errors import ProblemError
 
 
 def real(field: str, value: Any) -> float:
-    """A factor such as ``alpha`` as a float. ProblemError for text, complex numbers and what is no number."""
+    """A factor such as ``alpha`` as a float. ProblemError for text, complex numbers and anything not a number."""
     if type(value) is float:
         return value
     no_number = isinstance(value, str | bytes | bytearray) or (
@@ -26,7 +26,7 @@ def real(field: str, value: Any) -> float:
 
 
 def integer(field: str, value: Any, least: int | None, most: int = 2**63 - 1) -> int:
-    """A count such as ``m`` as an int of 64 bits, ``least`` or more; ``most`` is what the C struct's field holds.
+    """A count such as ``m`` as a 64-bit int of at least ``least``; ``most`` is the limit of the C struct's field.
 
     ProblemError otherwise.
     """

@@ -1,4 +1,4 @@
-"""What operations share: element types, activations, and how stream-K adds up."""
+"""Words that operations share: element types, activations, and how stream-K adds up."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class DType(Word, c_type="kw_dtype", prefix="KW_", first=1):
 ITEM_BYTES = {"fp32": 4, "fp16": 2, "bf16": 2, "fp8": 1, "bf8": 1, "int8": 1, "int32": 4}
 """Bytes of an element."""
 RESULT = {"fp32": "fp32", "fp16": "fp16", "bf16": "bf16", "fp8": "fp16", "bf8": "fp16", "int8": "int32"}
-"""What a kernel writes when the caller does not say: 8-bit operands produce a wider result."""
+"""Default type of a kernel's result: 8-bit operands produce a wider result."""
 
 
 class MatrixOrder(Word, c_type="kw_layout", prefix="KW_"):

@@ -1,4 +1,4 @@
-"""Structs of the C ABI in ctypes, made of their descriptions; what they hold as words and numbers."""
+"""ctypes structs of the C ABI, made from their descriptions, and their members as words and numbers."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _HEAD = (("struct_size", ctypes.c_uint32), ("op", ctypes.c_uint32))
 
 
 def members(struct: Struct, types: Mapping[str, Any] = _NONE) -> list[tuple[str, Any]]:
-    """``_fields_`` of a ctypes structure; ``types`` are those of other structures and of pointers, by their names in C.
+    """Return ``_fields_`` of a ctypes structure; ``types`` maps C names of other structures and of pointers to types.
 
     Problems begin with the members of ``kw_problem``.
     """
@@ -32,14 +32,14 @@ def _type(member: Member) -> Any:
 
 
 def make(kind: type[S], struct: Struct, op: int, given: dict[str, Any]) -> S:
-    """A problem of its numbers, tuples of them, and words, which become numbers in ``given`` too; the rest is 0."""
+    """Make a problem from numbers, tuples and words, which are replaced by numbers in ``given`` too; the rest is 0."""
     for name, codes in struct.codes.items():
         given[name] = codes[given[name]]
     return kind(struct_size=ctypes.sizeof(kind), op=op, **given)
 
 
 def values(given: ctypes.Structure, struct: Struct) -> dict[str, Any]:
-    """The members of a problem behind its head: numbers, tuples of them, and words."""
+    """Return the members of a problem after its head: numbers, tuples of them, and words."""
     return {name: _value(getattr(given, name), one.enum) for name, one in struct.members.items()}
 
 

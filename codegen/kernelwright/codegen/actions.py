@@ -1,4 +1,4 @@
-"""Actions, and the compile plan that they make up: commands that turn rendered files into objects and libraries.
+"""Actions and the compile plan that they form: commands that turn rendered files into objects and libraries.
 
 The same plan is run by Pants (one sandboxed process per action) and by the local executor. An action sees exactly its
 inputs, its trees and its environment; paths are relative to the working directory.
@@ -13,7 +13,7 @@ from kernelwright.codegen.trees import all_trees, find_tree
 from kernelwright.codegen.violations import SpecError
 
 MAX_PATH = 1024
-"""The longest path of a plan in bytes, and 255 for each of its parts: what Linux file systems hold."""
+"""The longest path of a plan in bytes; each of its parts may have 255: the limits of Linux file systems."""
 
 
 @dataclass(frozen=True)
@@ -22,10 +22,10 @@ class Action:
 
     ``inputs`` are rendered files or outputs of other actions. ``trees`` are read-only folders by name, each found at
     ``__<name>`` (see :mod:`kernelwright.codegen.trees`). ``caches`` are append-only folders at ``__cache_<name>``.
-    ``memory_mb`` is the peak resident size measured for such a command, ``seconds`` about what it takes of a processor:
-    neither changes what comes out. ``argv`` may start with ``__python``, which stands for the generator's own Python
-    (see :mod:`kernelwright.codegen.toolchains.python`). ``source`` is the C or C++ file that the command compiles,
-    None for other commands.
+    ``memory_mb`` is the peak resident size measured for such a command, ``seconds`` roughly its processor time: neither
+    changes the outputs. ``argv`` may start with ``__python``, which stands for the generator's own Python (see
+    :mod:`kernelwright.codegen.toolchains.python`). ``source`` is the C or C++ file that the command compiles, None for
+    other commands.
     """
 
     id: str
@@ -41,7 +41,7 @@ class Action:
     source: str | None = None
 
     def __post_init__(self) -> None:
-        """SpecError for a tree that nobody knows: it is mounted nowhere, and only a compiler would miss it."""
+        """Raise SpecError for an unknown tree: it would be mounted nowhere, and only a compiler would notice."""
         if unknown := [name for name in self.trees if find_tree(name) is None]:
             raise SpecError(
                 f"action {self.id!r} reads the trees {', '.join(map(repr, unknown))}, which there are not; allowed: "
@@ -51,7 +51,7 @@ class Action:
 
 @dataclass(frozen=True)
 class RenderedFile:
-    """Generated text and where it goes, relative to the working directory."""
+    """Generated text and its path, relative to the working directory."""
 
     path: str
     text: str
@@ -59,10 +59,10 @@ class RenderedFile:
 
 @dataclass(frozen=True)
 class KernelActions:
-    """From one kernel to the objects that a library links.
+    """The actions that turn one kernel into the objects that a library links.
 
-    ``report`` names the output (if any) that the manifest reads resource usage from, ``counts`` the JSON file (if any)
-    of what the code does.
+    ``report`` names the output (if any) from which the manifest reads resource usage, ``counts`` the JSON file (if any)
+    with the counts of its code.
     """
 
     files: tuple[RenderedFile, ...]
@@ -74,7 +74,7 @@ class KernelActions:
 
 @dataclass(frozen=True)
 class LinkGroup:
-    """The action that puts the objects of some kernels, given by name, into one object for the link."""
+    """The action that combines the objects of some kernels, given by name, into one object for the link."""
 
     action: Action
     kernels: tuple[str, ...]
@@ -82,10 +82,10 @@ class LinkGroup:
 
 @dataclass(frozen=True)
 class CompilePlan:
-    """What turns all kernels of one library and architecture into its shared object.
+    """The files and actions that turn all kernels of one library and architecture into its shared object.
 
     ``files`` and ``actions`` are those of the table and the link; the kernels bring their own. A large library has
-    ``groups``, and its link takes theirs in place of the kernels' objects.
+    ``groups``, and its link takes the groups' objects in place of the kernels'.
     """
 
     files: tuple[RenderedFile, ...]
@@ -107,10 +107,10 @@ class CompilePlan:
 
 
 def checked_path(path: str, what: str) -> str:
-    """``path`` if a plan may name a file so; SpecError, which starts with ``what``, otherwise.
+    """Return ``path`` if a plan may name a file so; otherwise raise SpecError, whose message starts with ``what``.
 
-    Paths are relative, in their shortest spelling, within the working directory, and read by no compiler as an option
-    (``-x``), a response file (``@x``) or a tree (``__x``).
+    Paths are relative, in their shortest spelling, within the working directory, and not taken by any compiler for an
+    option (``-x``), a response file (``@x``) or a tree (``__x``).
     """
     parts = path.split("/")
     encoded = [part.encode("utf-8", "surrogatepass") for part in parts]

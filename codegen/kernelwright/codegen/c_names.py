@@ -13,7 +13,7 @@ R = TypeVar("R")
 
 
 def data_class(*records: type[Any]) -> None:
-    """Make data classes of records of descriptions; members that rules do not read are no arguments, and 0."""
+    """Turn records of descriptions into data classes; members that rules do not read are 0 and not arguments."""
     for one in records:
         for name, said in [*vars(one).items()]:
             if not isinstance(said, Said):
@@ -26,7 +26,7 @@ def data_class(*records: type[Any]) -> None:
 
 
 def record_of(kind: type[R], given: Mapping[str, Any]) -> R:
-    """The record of a problem that rules read, out of the words, numbers and tuples of its class by names of C."""
+    """Make the record that rules read from the words, numbers and tuples of a problem, given by their names in C."""
     described = RECORDS[kind].members
     names = [one.name for one in fields(kind) if one.init]  # type: ignore[arg-type]
     return kind(**{name: _typed(described[name], given[name]) if name in described else given[name] for name in names})
@@ -41,7 +41,7 @@ def _typed(member: Member, value: Any) -> Any:
 
 
 def expression(value: object) -> str:
-    """A field of a record in C: a number, an enumerator, 0 for None, an initialiser, or ``KW_SERVES(…) | …``."""
+    """A record's field in C: a number, an enumerator, 0 for None, an initialiser, or ``KW_SERVES(…) | …``."""
     if isinstance(value, frozenset):
         return _serves(value)
     if isinstance(value, tuple):
@@ -54,17 +54,17 @@ def expression(value: object) -> str:
 
 
 def members(record: Any) -> Mapping[str, str]:
-    """What rules read of a record, in C, by the names of the struct's members."""
+    """The members of a record that rules read, as C expressions by the struct's member names."""
     return {member_name(one.name): expression(getattr(record, one.name)) for one in fields(record) if one.init}
 
 
 def member_name(field: str) -> str:
-    """What C calls a field of a record: the operation stands in the head of all problems."""
+    """The C name of a record's field: the operation is in the common head of all problems."""
     return "base.op" if field == "op" else field
 
 
 def initialiser(record: Any) -> str:
-    """A record as a designated initialiser of C."""
+    """A record as a C designated initialiser."""
     return "{%s}" % ", ".join(f".{name} = {value}" for name, value in members(record).items())  # noqa: UP031 - braces
 
 
@@ -72,6 +72,6 @@ def _serves(values: Iterable[Any]) -> str:
     given = frozenset(values)
     if given == {False, True}:
         return "KW_SERVES_BOTH"
-    # Enumerations in the order of their members, so that equal sets have one text.
+    # Enumerators in the order of their members, so that equal sets have the same text.
     listed = [one for kind in {type(value) for value in given} for one in (kind if issubclass(kind, Enum) else given)]
     return " | ".join(f"KW_SERVES({expression(one)})" for one in listed if one in given) or "0"

@@ -1,4 +1,4 @@
-"""What generated C and C++ may say: words, numbers, texts that keep to a closed grammar. Templates print nothing else.
+"""What templates may print into C and C++: words, numbers, and texts of a closed grammar; nothing else.
 
 A value of a file (a model, a spec, a request, an architecture) reaches a source through :func:`printed` alone. It lets
 words and bounded numbers pass; for anything longer a template names a filter of :data:`FILTERS`, which checks it
@@ -17,9 +17,9 @@ from enum import Enum
 from kernelwright.codegen.violations import SpecError
 
 MAX_WORD = 255
-"""Characters of a name, as file systems bound them."""
+"""The most characters of a name: the limit of file systems."""
 MAX_TEXT = 65_536
-"""Characters of a string literal."""
+"""The most characters of a string literal."""
 _MAX_NUMBER = 2**64
 
 _WORD = re.compile(rf"\w{{0,{MAX_WORD}}}", re.ASCII)
@@ -37,7 +37,7 @@ class UnprintableError(SpecError):
 
 
 class CText(str):
-    """Text of a grammar of this module. Only this module and the rendering of templates make it."""
+    """Text that matches a grammar of this module. Only this module and the rendering of templates make it."""
 
     __slots__ = ()
 
@@ -63,14 +63,14 @@ def upper(value: object) -> CText:
 
 
 def flag(value: object) -> CText:
-    """``true`` or ``false`` of a bool."""
+    """``true`` or ``false`` for a bool."""
     if not isinstance(value, bool):
         raise _refused(value, "true or false")
     return CText("true" if value else "false")
 
 
 def digit(value: object) -> int:
-    """0 or 1 of a bool, or a whole number."""
+    """0 or 1 for a bool, or a whole number unchanged."""
     if not isinstance(value, int) or abs(value) >= _MAX_NUMBER:
         raise _refused(value, "true, false or a whole number below 2^64")
     return int(value)
@@ -90,7 +90,7 @@ def path(value: object) -> CText:
 
 
 def type_name(value: object) -> CText:
-    """A type of C++, or a constant by its qualified name: names, numbers, ``::`` and template arguments."""
+    """A C++ type, or a constant by its qualified name: names, numbers, ``::`` and template arguments."""
     text = _matching(_TYPE, _text(value), "a name, with '::' and template arguments")
     if text.count("<") != text.count(">"):
         raise _refused(value, "as many '<' as '>'")
@@ -107,7 +107,7 @@ def constant(value: object) -> object:
 
 
 def expression(value: object) -> CText:
-    """Arithmetic of C over members, numbers, and functions of this project or of _MATH."""
+    """C arithmetic over members, numbers, and functions of this project or of _MATH."""
     text = _matching(_EXPRESSION, _text(value), "arithmetic over names and numbers")
     if _UNSAFE.search(text):
         raise _refused(value, "arithmetic without assignments and comments")
@@ -122,7 +122,7 @@ def exact(value: object) -> CText:
 
 
 def join(values: Iterable[object], separator: str = ", ") -> CText:
-    """Words and numbers with ``, `` between them."""
+    """Words and numbers joined by ``separator``."""
     if separator != ", ":
         raise _refused(separator, "', '")
     return CText(separator.join(str(printed(value)) for value in values))
@@ -132,7 +132,7 @@ FILTERS: Mapping[str, Callable[..., object]] = {
     **{"upper": upper, "lower": flag, "int": digit, "string": string, "path": path, "type": type_name},
     **{"constant": constant, "expression": expression, "exact": exact, "join": join, "length": len},
 }
-"""What templates may name after ``|``; all that Jinja2 brings is left out."""
+"""Filters that templates may name after ``|``; all that Jinja2 brings is left out."""
 
 
 def _text(value: object) -> str:
@@ -150,7 +150,7 @@ def _matching(pattern: re.Pattern[str], text: str, allowed: str) -> CText:
 
 
 def _calls_of(text: CText, known: frozenset[str]) -> CText:
-    """``text``, unless it calls something that is neither ours (``kw_…``, ``KW_…``) nor known."""
+    """Return ``text`` if every function that it calls is ours (``kw_…``, ``KW_…``) or known."""
     for name in _CALLED.findall(text):
         if not name.lower().startswith("kw_") and name not in known:
             raise _refused(text, f"calls of kw_… and KW_… alone, not of {name}")

@@ -1,4 +1,4 @@
-"""Element types and storage orders, as specs of every operation name them."""
+"""Element types and storage orders, as the specs of all operations name them."""
 
 from __future__ import annotations
 

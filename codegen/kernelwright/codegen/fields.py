@@ -13,16 +13,16 @@ __all__ = ["COMPILED_ACTIVATIONS", "MAX_EXTENT", "Activation", "Extent", "Paddin
 
 
 COMPILED_ACTIVATIONS = tuple(map(Activation, Activation.codes))
-"""Those that one kernel has compiled in."""
+"""The activations that one kernel has compiled in."""
 
 
 MAX_EXTENT = 65535  # keeps names below 240 characters and products of extents within 64 bits
 
 
 def omitted(default: Any, about: str, **bounds: int) -> Any:
-    """A field that canonical JSON leaves out at its default; ``bounds`` (``gt``, ``le``) are those of a number.
+    """Declare a field that canonical JSON leaves out at its default; ``bounds`` (``gt``, ``le``) are those of a number.
 
-    Fields that an operation gets after its first release are such ones: identities of older kernels stay the same.
+    Fields added after an operation's first release are declared so: identities of older kernels stay the same.
     """
     told: dict[str, Any] = {"strict": True, **bounds} if bounds else {}
     return Field(default=default, json_schema_extra=OMITTED_AT_DEFAULT, description=about, **told)
@@ -37,7 +37,7 @@ class Extent(Frozen):
 
 
 class Padding(Frozen):
-    """True where the kernel handles extents that are no multiple of the tile."""
+    """True where the kernel handles extents that are not a multiple of the tile."""
 
     m: StrictBool = Field(default=True, description="Whether M may be any number.")
     n: StrictBool = Field(default=True, description="Whether N may be any number.")

@@ -16,24 +16,25 @@ from kernelwright.codegen.templates import read_template
 from kernelwright.codegen.violations import Rule, SpecError, Violation
 
 Templates = Mapping[str, Mapping[str, str]]
-"""By backend and suffix: paths of templates in an operation's folder."""
+"""Paths of templates in an operation's folder, by backend and suffix."""
 
 Expanded = Iterator[tuple[Kernel, tuple[Violation, ...]]]
 
 
 @dataclass(eq=False)
 class FolderOperation:
-    """Functions stand for the methods of the protocol of the same names. ``package`` is the folder; in it are
+    """An operation whose functions stand for the protocol's methods of the same names. ``package`` is the folder; it
+    has
 
     * ``constraints/common.py`` and ``constraints/<backend>.py`` with ``RULES``,
     * for each backend of ``templates`` a module with ``context(kernel, arch)``, ``TREES`` and ``SOURCES``.
 
-    ``title`` is the operation in sentences. What has a default need not be said: ``section`` reads the operation's
-    section of an architecture, ``complete`` adds fields that a user may leave out, ``expand`` reads configurations (by
-    default their sections have the fields of the spec). Filters see every field of a spec (``tile.m`` as ``tile_m``),
-    the shorthands, the properties of specs that ``properties`` names, and ``variant`` if specs have such a property.
-    ``joins`` (of CK Tile's kernels) and ``compile_mb`` (by backend) are told by :class:`BackendPart`, and so is
-    ``takes_stock_headers``, a function that a backend's module may have.
+    ``title`` is the operation's name in sentences. Fields with a default may be left out: ``section`` reads the
+    operation's section of an architecture, ``complete`` adds fields that a user may leave out, ``expand`` reads
+    configurations (by default their sections have the fields of the spec). Filters see every field of a spec
+    (``tile.m`` as ``tile_m``), the shorthands, the properties of specs that ``properties`` names, and ``variant`` if
+    specs have such a property. :class:`BackendPart` explains ``joins`` (for CK Tile's kernels), ``compile_mb`` (by
+    backend) and ``takes_stock_headers``, a function that a backend's module may have.
     """
 
     name: str
@@ -67,7 +68,7 @@ class FolderOperation:
 
     @property
     def backends(self) -> tuple[str, ...]:
-        """Those that have templates."""
+        """The backends that have templates."""
         return tuple(self.templates)
 
     def check_arch(self, arch: Arch) -> None:
@@ -80,17 +81,17 @@ class FolderOperation:
         return _rules(self.package, backend)
 
     def view(self, spec: Any) -> dict[str, Any]:
-        """What filters see."""
+        """Return what filters see of a spec."""
         fields = flat_values(spec)
         shorthands = {name: fields[short.field] for name, short in self.shorthands.items()}
         return {**fields, **shorthands, **{name: getattr(spec, name) for name in self._properties}}
 
     def variant(self, spec: Any) -> str:
-        """The variant that the spec itself tells, "" if it has none."""
+        """Return the variant that the spec itself states, "" if it has none."""
         return str(getattr(spec, "variant", ""))
 
     def context(self, kernel: Kernel, arch: Arch, backend: str) -> Mapping[str, object]:
-        """C++ symbols for the templates of a backend."""
+        """Return the C++ symbols for the templates of a backend."""
         self._check(backend)
         return cast("Mapping[str, object]", _module(self.package, backend).context(kernel, arch))
 

@@ -1,4 +1,4 @@
-"""Files and requests from outside: read within bounds, then checked against a schema; SpecError says what is wrong."""
+"""Files and requests from outside: read within bounds, then validated; SpecError says what is wrong."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ _MOST_REASONS = 3
 
 
 class Input(BaseModel):
-    """The schema of something that others wrote: unknown keys are refused, and so are values of another type."""
+    """Base of schemas for external input: unknown keys and values of another type are refused."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True, allow_inf_nan=False)
 
 
 def read_json(path: str | Path, most_bytes: int = strict_json.MAX_BYTES) -> Any:
-    """The contents of a JSON file; SpecError if it cannot be read, or for what :mod:`strict_json` refuses."""
+    """Return the contents of a JSON file; SpecError if it cannot be read, or if :mod:`strict_json` refuses it."""
     try:
         return strict_json.read_json(path, most_bytes)
     except OSError as error:
@@ -36,7 +36,7 @@ def read_json(path: str | Path, most_bytes: int = strict_json.MAX_BYTES) -> Any:
 
 
 def checked(schema: type[_Schema], raw: object, what: str) -> _Schema:
-    """``raw`` as its schema; SpecError with ``what`` and the first wrong fields."""
+    """Return ``raw`` validated by its schema; SpecError with ``what`` and the first wrong fields."""
     try:
         return schema.model_validate(raw)
     except ValidationError as error:
@@ -46,9 +46,9 @@ def checked(schema: type[_Schema], raw: object, what: str) -> _Schema:
 
 
 def recorded_problem(kind: type[_Problem], raw: Mapping[str, Any], what: str) -> _Problem:
-    """The problem of a trace's entry; ``what`` as in :func:`kernelwright.problems.reading.read_problem`.
+    """Return the problem of a trace entry; ``what`` as in :func:`kernelwright.problems.reading.read_problem`.
 
-    SpecError for unknown fields and values that make no problem.
+    SpecError for unknown fields and illegal values.
     """
     try:
         return read_problem(kind, raw, what)
@@ -57,7 +57,7 @@ def recorded_problem(kind: type[_Problem], raw: Mapping[str, Any], what: str) ->
 
 
 def reason(item: Any) -> str:
-    """One line for one error of pydantic's: the field, its value, and what is allowed."""
+    """Return one line for a pydantic error: the field, its value, and what is allowed."""
     field = ".".join(map(str, item["loc"]))
     if item["type"] == "extra_forbidden":
         return f"unknown field {field!r}"

@@ -1,4 +1,4 @@
-"""A kernel: the spec of an operation on an architecture. Its identity, name and symbol follow from these."""
+"""A kernel: the spec of an operation on an architecture, from which its identity, name and symbol follow."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ from kernelwright.codegen.registry import lookup
 from kernelwright.codegen.violations import SpecError
 
 OMITTED_AT_DEFAULT: dict[str, Any] = {"omitted_at_default": True}
-"""``json_schema_extra`` of a field that canonical JSON leaves out where it has its default.
+"""``json_schema_extra`` of a field that canonical JSON leaves out at its default.
 
-A field that an operation gets after its first release has it, so that the identities of older kernels stay the same.
+Fields added after an operation's first release have it, so that the identities of older kernels stay the same.
 """
 
 
@@ -64,7 +64,7 @@ def _omitted(spec_type: type[Spec]) -> Mapping[str, Any]:
 
 
 def flat_values(spec: Spec) -> dict[str, Any]:
-    """The fields of a spec as text, numbers and booleans; ``tile.m`` is called ``tile_m``."""
+    """Return the fields of a spec as text, numbers and booleans; ``tile.m`` is called ``tile_m``."""
     values: dict[str, Any] = {}
     for name in type(spec).model_fields:
         value = getattr(spec, name)
@@ -76,7 +76,7 @@ def flat_values(spec: Spec) -> dict[str, Any]:
 
 
 def flat_names(spec_type: type[Spec]) -> tuple[str, ...]:
-    """The keys of :func:`flat_values` for specs of this type."""
+    """Return the keys of :func:`flat_values` for specs of this type."""
     names: list[str] = []
     for name, info in spec_type.model_fields.items():
         kind = info.annotation
@@ -86,7 +86,7 @@ def flat_names(spec_type: type[Spec]) -> tuple[str, ...]:
 
 
 def is_set(spec: Spec, field: str) -> bool:
-    """Whether ``field`` differs from its default."""
+    """Return whether ``field`` differs from its default."""
     return bool(getattr(spec, field) != type(spec).model_fields[field].default)
 
 
@@ -109,7 +109,7 @@ class Kernel(Frozen):
 
     @cached_property
     def canonical_json(self) -> str:
-        """The fields of architecture and spec, keys sorted, no blanks: the text that the identity hashes."""
+        """The fields of architecture and spec as JSON, sorted keys and no blanks: the text that the identity hashes."""
         return json.dumps(self.model_dump(mode="json"), sort_keys=True, separators=(",", ":"))
 
     @cached_property

@@ -1,4 +1,4 @@
-"""What an operation is to the rest of the generator: everything that only the operation knows."""
+"""The interface of an operation: everything that the rest of the generator asks of it."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ __all__ = [
 
 @dataclass(frozen=True)
 class Expansion:
-    """``kernels`` in a fixed order, and how many combinations each rule refused (a combination may break several)."""
+    """Kernels in a fixed order, and how many combinations each rule refused (a combination may break several)."""
 
     kernels: tuple[Kernel, ...]
     dropped: Mapping[str, int] = field(default_factory=dict)
@@ -41,11 +41,11 @@ class Expansion:
 
 @dataclass(frozen=True)
 class Expectation:
-    """What the compiler's report on a kernel must show; a report that shows less is an error of the build.
+    """What the compiler's report on a kernel must show; a report that shows less fails the build.
 
-    The report describes ``device_kernels`` device functions, besides those whose symbols contain one of ``helpers``,
-    which run beside them and are left out. With ``matrix_instructions`` (vector multiply-adds on CPUs) there must be at
-    least one of these.
+    The report describes ``device_kernels`` device functions, excluding those whose symbols contain one of ``helpers``,
+    which run besides them. With ``matrix_instructions`` (vector multiply-adds on CPUs) there must be at least one of
+    these.
     """
 
     device_kernels: int = 1
@@ -57,15 +57,15 @@ class Expectation:
 class BackendPart:
     """What an operation adds to a backend.
 
-    ``templates`` are those of the files that each kernel is compiled from, by suffix (``.hpp`` is the header that
-    instantiates the kernel). ``trees`` are header trees (see :mod:`kernelwright.codegen.trees`) that its compiles see
-    besides the backend's own; descriptors and launchers also see ``launcher_trees``. ``sources`` are the launcher
-    sources that a library with such kernels contains: the path of each in its tree, by a name unique in a library.
-    ``joins`` says that kernels compiled together and cut apart are the same to the byte as compiled singly, which
-    ``tests/gemm/batches`` compares. ``compile_mb`` is the memory of the largest compile of one with the backend's
-    default toolchain, rounded up; None leaves it to the toolchain, which knows GEMM. ``takes_stock_headers`` says which
-    kernels the rewritten headers (:mod:`kernelwright.codegen.lean`) make other code of: those are compiled with the
-    headers as they are. ``tests/gemm/lean`` finds them.
+    ``templates`` are the templates of the files that each kernel is compiled from, by suffix (``.hpp`` is the header
+    that instantiates the kernel). ``trees`` are header trees (see :mod:`kernelwright.codegen.trees`) that its compiles
+    see besides the backend's own; descriptors and launchers also see ``launcher_trees``. ``sources`` are the launcher
+    sources that a library with such kernels contains: paths in their trees, by names unique in a library. ``joins``
+    says that kernels compiled together and cut apart are the same to the byte as those compiled singly, which
+    ``tests/gemm/batches`` checks. ``compile_mb`` is the memory of the largest compile of one with the backend's default
+    toolchain, rounded up; None leaves it to the toolchain, which knows GEMM. ``takes_stock_headers`` says which kernels
+    would change with the rewritten headers (:mod:`kernelwright.codegen.lean`): those are compiled with the original
+    headers. ``tests/gemm/lean`` finds them.
     """
 
     templates: Mapping[str, Template]
@@ -79,7 +79,7 @@ class BackendPart:
 
 @dataclass(frozen=True)
 class Shorthand:
-    """A field of partial specs and BUILD targets that stands for several of the spec; it has the type of ``field``."""
+    """A field of partial specs and BUILD targets that stands for several of the spec; its type is that of ``field``."""
 
     field: str
     help: str
@@ -92,31 +92,31 @@ CONTAINED_SETS: Mapping[str, tuple[str, ...]] = MappingProxyType(
         "release": ("release", "coverage", "essential"),
     }
 )
-"""Sets whose kernels are written down → the lists of kernels that each has all of, its own first."""
+"""Sets with written kernels → the lists of kernels that each contains in full, its own first."""
 
 
 class KernelSets(Protocol):
-    """The sets of kernels of an operation, by names of its own: everywhere else a set is ``<operation>:<name>``.
+    """The kernel sets of an operation, by its own names: everywhere else a set is ``<operation>:<name>``.
 
-    A class that derives from this one has the answers that are given here.
+    Derived classes inherit the defaults given here.
     """
 
     def names(self) -> tuple[str, ...]:
-        """Every name."""
+        """Return every name."""
 
     @property
     def spellings(self) -> Mapping[str, str]:
-        """Sets by further names that users may write without the operation, such as those of another project."""
+        """Further names of sets that users may write without the operation, such as those of another project."""
         return {}
 
     @property
     def examples(self) -> tuple[str, ...]:
-        """Small sets that together have typical values of every field: the search for a legal kernel takes them."""
+        """Small sets that together have typical values of every field; the search for a legal kernel uses them."""
         return self.names()[:1]
 
     @property
     def help(self) -> str:
-        """How names are made, for messages: those written per architecture, and the grammar of the others."""
+        """How names are formed, for messages: names written per architecture, and the grammar of the others."""
         return ", ".join(self.names())
 
     def holding(self, values: Mapping[str, Sequence[Any]]) -> tuple[str, ...]:
@@ -127,10 +127,10 @@ class KernelSets(Protocol):
         """The shipped architectures that a set has kernels for, sorted. SpecError, with the reasons, if none has."""
 
     def expand(self, name: str, arch: Arch) -> Expansion:
-        """The kernels of a set, every one legal on ``arch``. SpecError, with the reasons, where there are none."""
+        """Return the kernels of a set, each legal on ``arch``. SpecError, with the reasons, if there are none."""
 
     def missing_kernels(self, name: str, arch: Arch) -> tuple[str, ...]:
-        """A sentence for each kernel of a set that is missing in another set, which promises to contain the first."""
+        """A sentence for each kernel of a set that is missing from another set that promises to contain the first."""
         return ()
 
 
@@ -145,7 +145,7 @@ class GeneratorOption:
 
 
 class KernelGenerator(Protocol):
-    """Kernels asked for as users of the CK Tile dispatcher ask: by options, a set or a configuration."""
+    """Kernels requested as users of the CK Tile dispatcher request them: by options, a set or a configuration."""
 
     @property
     def options(self) -> tuple[GeneratorOption, ...]:
@@ -154,7 +154,7 @@ class KernelGenerator(Protocol):
     def expansions(
         self, wanted: Mapping[str, Sequence[str]], preselected: str | None, config: object, arch: Arch
     ) -> Iterable[Expansion]:
-        """The parts that options (values by name), a set or a configuration (data) describe; none is empty.
+        """Return the parts that options (values by name), a set or a configuration (data) describe; none is empty.
 
         SpecError for values that contradict each other or the set, and for a part without kernels.
         """
@@ -162,10 +162,10 @@ class KernelGenerator(Protocol):
 
 @dataclass(frozen=True)
 class Candidate:
-    """How a kernel serves a problem, with the best choice of its own.
+    """One way in which a kernel serves a problem, with its best choice.
 
     :ivar microseconds: predicted time of its launch.
-    :ivar further: the problems of the other stages of the plan, which kernels of their own serve.
+    :ivar further: the problems of the plan's other stages, which other kernels serve.
     """
 
     microseconds: float
@@ -177,35 +177,35 @@ class TimeModel(Protocol):
 
     @property
     def recorded(self) -> tuple[str, ...]:
-        """What traces call its problems."""
+        """The names of its problems in traces."""
 
     def read(self, raw: Mapping[str, Any], recorded: str) -> Any:
-        """A problem of its JSON fields. SpecError for unknown fields and values of the wrong kind."""
+        """Make a problem from its JSON fields. SpecError for unknown fields and values of the wrong kind."""
 
     def measured(self, row: Mapping[str, str]) -> Any:
-        """The problem of a row of the tile engine's table; None for a row of another operation.
+        """Return the problem of a row of the tile engine's table; None for a row of another operation.
 
         KeyError or ValueError for a row without a column, or with a wrong value.
         """
 
     def key(self, problem: Any) -> Hashable:
-        """Equal for problems that one measurement stands for."""
+        """Return a key that is equal for problems that one measurement stands for."""
 
     def candidate_sets(self, problem: Any) -> tuple[str, ...]:
-        """The sets of the operation that could serve a problem."""
+        """Return the sets of the operation that could serve a problem."""
 
     def fitted(self, kernel: Kernel, problem: Any) -> Spec | None:
-        """The spec of a candidate with what the problem asks of an epilogue; None where it could not serve so either.
+        """The spec of a candidate with the epilogue that the problem needs; None if even that could not serve it.
 
-        What is returned need not be legal.
+        The result need not be legal.
         """
 
     def candidates(self, kernel: Kernel, problem: Any, arch: Arch) -> Sequence[Candidate]:
-        """Each way in which a kernel serves a problem, or a stage of one; none if it does not."""
+        """Return each way in which a kernel serves a problem, or a stage of one; none if it does not."""
 
 
 class Operation(Protocol):
-    """One operation: its spec, and all that the stages of a build ask about specs and kernels of it.
+    """One operation: its spec, and everything that the stages of a build ask about its specs and kernels.
 
     Methods that take a spec or kernel are only given those of this operation.
     """
@@ -216,7 +216,7 @@ class Operation(Protocol):
 
     @property
     def spec_type(self) -> type[Spec]:
-        """The model of its specs. Every field of it has a description, which is the help of the BUILD field."""
+        """The model of its specs. Every field has a description, which is the help of the BUILD field."""
 
     @property
     def shorthands(self) -> Mapping[str, Shorthand]:
@@ -224,15 +224,15 @@ class Operation(Protocol):
 
     @property
     def sets(self) -> KernelSets:
-        """Its sets of kernels."""
+        """Its kernel sets."""
 
     @property
     def generator(self) -> KernelGenerator | None:
-        """What ``kernelwright generate`` offers for it, if anything."""
+        """The generator behind ``kernelwright generate``, if it has one."""
 
     @property
     def time_model(self) -> TimeModel | None:
-        """What predicts times of its kernels, if anything does."""
+        """The model that predicts times of its kernels, if it has one."""
 
     @property
     def attributes(self) -> tuple[str, ...]:
@@ -242,43 +242,43 @@ class Operation(Protocol):
         """Read the operation's section of an architecture; ArchError if it is malformed."""
 
     def complete(self, raw: Mapping[str, Any], arch: Arch) -> Mapping[str, Any]:
-        """All fields of the spec that ``raw`` stands for; SpecError for unknown keys and values."""
+        """Return all fields of the spec that ``raw`` stands for; SpecError for unknown keys and values."""
 
     def name_of(self, spec: Any) -> str:
-        """A file name of at most 240 characters from [a-z A-Z 0-9 _], different for different specs."""
+        """Return a file name of at most 240 characters from [a-z A-Z 0-9 _], different for different specs."""
 
     @property
     def backends(self) -> tuple[str, ...]:
         """The backends that it has specs and rules for."""
 
     def rules(self, backend: str) -> tuple[Rule, ...]:
-        """What makes a spec illegal: rules that hold everywhere, then those of a backend."""
+        """Return the rules that make a spec illegal: those that hold everywhere, then those of a backend."""
 
     def expand(self, config: Mapping[str, Any], arch: Arch) -> Iterator[tuple[Kernel, tuple[Violation, ...]]]:
-        """Every combination of a configuration, with the violations that refuse it; SpecError if it is malformed."""
+        """Yield every combination of a configuration, with the violations that refuse it; SpecError if malformed."""
 
     def view(self, spec: Any) -> Mapping[str, Any]:
-        """What filters see of a spec: text, numbers and booleans by attribute."""
+        """Return what filters see of a spec: text, numbers and booleans by attribute."""
 
     def variant(self, spec: Any) -> str:
-        """One word for what a kernel serves, as listings show it; "" if the operation has one kind of kernel."""
+        """One word for the variant of a kernel, as listings show it; "" if the operation has one kind of kernel."""
 
     def features(self, spec: Any, arch: Arch) -> tuple[str, ...]:
-        """What a device must have beyond the architecture, sorted."""
+        """Return the features that a device needs beyond the architecture, sorted."""
 
     def context(self, kernel: Kernel, arch: Arch, backend: str) -> Mapping[str, object]:
-        """Variables of the templates: C++ symbols. KeyError for a spec that the rules refuse."""
+        """Return the variables of the templates: C++ symbols. KeyError for a spec that the rules refuse."""
 
     def on_backend(self, backend: str) -> BackendPart:
-        """Templates, header trees and launcher sources. SpecError if no kernel of the operation is for the backend."""
+        """Templates, header trees and launcher sources. SpecError if the operation has no kernels for the backend."""
 
     def seconds(self, kernel: Kernel, arch: Arch) -> float:
-        """Estimated processor seconds of the compile; earlier builds' measurements come first."""
+        """Return the estimated processor seconds of the compile; measurements of earlier builds take precedence."""
 
     def expects(self, kernel: Kernel, arch: Arch) -> Expectation:
-        """What the compiler's report on the kernel must show."""
+        """Return what the compiler's report on the kernel must show."""
 
 
 def operation(name: object) -> Operation:
-    """The operation called ``name``; SpecError with the known names and the closest match otherwise."""
+    """Return the operation called ``name``; SpecError with the known names and the closest match if there is none."""
     return cast(Operation, lookup(name))

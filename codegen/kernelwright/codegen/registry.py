@@ -1,4 +1,4 @@
-"""The operations that exist, by name, each imported when it is first asked for."""
+"""The operations by name, each imported on first use."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ OPERATIONS: Mapping[str, str] = {
     "attention": "kernelwright.codegen.operations.attention.operation:ATTENTION",
     "norm": "kernelwright.codegen.operations.norm.operation:NORM",
 }
-"""Name of each operation of this package, and where it is defined. A new operation is one line here."""
+"""Name of each operation of this package, and where it is defined. Adding an operation adds one line here."""
 
 
 class NamedOperation(Protocol):
@@ -46,17 +46,17 @@ def register(operation: NamedOperation) -> None:
 
 
 def unregister(name: str) -> None:
-    """Remove an operation that :func:`register` added; nothing happens if there is none of that name."""
+    """Remove an operation that :func:`register` added; does nothing if there is none of that name."""
     _registered.pop(name, None)
 
 
 def operation_names() -> tuple[str, ...]:
-    """The names of all operations: those of this package, then registered ones."""
+    """Return the names of all operations: those of this package, then registered ones."""
     return (*OPERATIONS, *_registered)
 
 
 def lookup(name: object) -> Any:
-    """The operation called ``name``; SpecError with the known names and the closest match otherwise."""
+    """Return the operation called ``name``; SpecError with the known names and the closest match if there is none."""
     if isinstance(name, str) and name in _registered:
         return _registered[name]
     if not isinstance(name, str) or name not in OPERATIONS:

@@ -1,4 +1,4 @@
-"""What C++ calls element types and activations: a table for each backend, of which operations take their part."""
+"""C++ names of element types and activations: a table for each backend, from which operations take their part."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ CUTLASS_DTYPES: Mapping[DType, str] = {
     DType.INT32: "int32_t",
 }
 CPU_DTYPES: Mapping[DType, str] = {dtype: str(dtype) for dtype in DType}
-"""Types of kernelwright::cpu have the names that specs have."""
+"""Names in kernelwright::cpu, which are those of specs."""
 
 CPU_ACTIVATIONS: Mapping[Activation, str] = {
     activation: "no_activation" if activation is Activation.NONE else str(activation)
@@ -40,5 +40,5 @@ CUDA_ACTIVATIONS: Mapping[Activation, str] = {
 
 
 def part(table: Mapping[DType, str], *members: DType) -> dict[DType, str]:
-    """What a backend's table says of some types: those that an operation has."""
+    """Return a backend's names for some types: those that an operation supports."""
     return {member: table[member] for member in members}

@@ -1,4 +1,4 @@
-"""Jinja templates as data, and how they are rendered: byte for byte the same wherever it is done."""
+"""Jinja templates as data, and their rendering: byte for byte the same on every machine."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _COMMENT_BEHIND = re.compile(rf'^((?:[^"\n]|"(?:[^"\\\n]|\\.)*")*?\S)[ \t]+{_COM
 
 @dataclass(frozen=True)
 class Template:
-    """``text`` is Jinja source; ``name`` is for error messages."""
+    """A template. ``text`` is Jinja source; ``name`` is for error messages."""
 
     name: str
     text: str
@@ -31,27 +31,28 @@ class Template:
 
 @functools.cache
 def read_template(package: str, path: str) -> Template:
-    """The template at ``path`` below a package's folder, without the comments of whoever wrote it."""
+    """Read the template at ``path`` below a package's folder, without its authors' comments."""
     text = importlib.resources.files(package).joinpath(*path.split("/")).read_text("utf-8")
     return Template(path, without_comments(text))
 
 
 def without_comments(text: str) -> str:
-    """A template of C or C++ as what it renders is compiled and cached: an edited comment compiles nothing anew."""
+    """Return a C or C++ template as its output is compiled and cached: an edited comment recompiles nothing."""
     return _COMMENT_BEHIND.sub(r"\1", _COMMENT_LINE.sub("", text))
 
 
 def render_template(template: Template, variables: Mapping[str, object]) -> str:
-    """The template's text with these variables.
+    """Return the template's text with these variables.
 
-    Words and numbers are printed as they are, all else through the filters of :mod:`kernelwright.codegen.c_text`;
-    UnprintableError for a value that none of them lets pass. jinja2.UndefinedError for an undefined variable.
+    Words and numbers are printed as they are, everything else through the filters of
+    :mod:`kernelwright.codegen.c_text`; UnprintableError for a value that no filter accepts. jinja2.UndefinedError for
+    an undefined variable.
     """
     return str(rendered(template, variables))
 
 
 def rendered(template: Template, variables: Mapping[str, object]) -> CText:
-    """:func:`render_template`, as a text that another template may print."""
+    """Return :func:`render_template` as a text that another template may print."""
     try:
         return CText(_compiled(template).render(variables))
     except UnprintableError as error:
@@ -60,7 +61,7 @@ def rendered(template: Template, variables: Mapping[str, object]) -> CText:
 
 @functools.cache
 def _compiled(template: Template) -> jinja2.Template:
-    import jinja2  # takes longer than listing kernels does
+    import jinja2  # takes longer than listing kernels
 
     def finalize(value: object) -> object:
         # Not StrictUndefined: what `{{ a if b }}` is without b. The others raise when they are printed.
@@ -77,7 +78,7 @@ def _compiled(template: Template) -> jinja2.Template:
         lstrip_blocks=True,
         auto_reload=False,
     )
-    # A closed list: no filter turns a text into one that passes, no function of Jinja2 makes one.
+    # A closed list: no filter makes an acceptable text out of another, and Jinja2's own functions are absent.
     environment.filters = dict(FILTERS)
     environment.globals = {}
     return environment.get_template(template.name)

@@ -1,4 +1,4 @@
-"""The read-only folders that actions mount: their names, and what each of them holds."""
+"""The read-only folders that actions mount: their names and contents."""
 
 from __future__ import annotations
 
@@ -14,12 +14,13 @@ from kernelwright.codegen.violations import SpecError
 
 @dataclass(frozen=True)
 class Tree:
-    """``parts`` are the folders and files below the root that actions may see; ``*`` stands for any part of a name.
+    """A tree. ``parts`` are the folders and files below the root that actions may see; ``*`` matches any part of a
+    name.
 
     ``may_lack`` are further parts, which need not exist. A tree that is ``made_of`` another one, given by name, has no
-    folder of its own: builds make its files out of the other's (:mod:`kernelwright.codegen.lean`). ``backend`` is the
+    folder of its own: builds generate its files from the other's (:mod:`kernelwright.codegen.lean`). ``backend`` is the
     one whose kernels or launchers see the tree; None if all do. ``license`` is the SPDX expression of what libraries
-    contain of it; None if it has tools and headers that leave nothing behind.
+    contain of it; None if it has only tools and headers that leave nothing behind.
     """
 
     about: str
@@ -31,7 +32,7 @@ class Tree:
 
     @property
     def globs(self) -> tuple[str, ...]:
-        """Patterns of all files of the tree, relative to its root; ``**`` stands for any folders."""
+        """Patterns of all files of the tree, relative to its root; ``**`` matches any folders."""
         return tuple(part if part.endswith(".h") else f"{part}/**" for part in (*self.parts, *self.may_lack))
 
     @property
@@ -40,7 +41,7 @@ class Tree:
         return all(part.startswith(("include/kernelwright/", "launchers/")) for part in self.parts)
 
     def tops(self, root: Path) -> dict[str, Path]:
-        """The files and folders that the parts are below ``root``, by path in it. SpecError if it lacks a part."""
+        """The files and folders of the parts below ``root``, by their path in it. SpecError if it lacks a part."""
         by_path: dict[str, Path] = {}
         for part in (*self.parts, *self.may_lack):
             matches = sorted(root.glob(part))
@@ -57,16 +58,16 @@ def _own(about: str, *parts: str, may_lack: tuple[str, ...] = (), backend: str |
     return Tree(about, shown, may_lack=further, backend=backend, license="MIT")
 
 
-# What names of trees with launchers end in.
+# Suffix of the names of launcher trees.
 _LAUNCHER = "_launcher"
-# Of each backend: the folder of its sources, and what names of trees with them begin with ("cuda" is NVIDIA's own).
+# For each backend: the folder of its sources, and the prefix of its source trees' names ("cuda" is NVIDIA's own).
 _SOURCES = {"cpu": ("cpu", "cpu"), "ck_tile": ("hip", "hip"), "cutlass": ("cuda", "cuda_src")}
 
 
 def _sources(name: str, backend: str) -> tuple[tuple[str, Tree], tuple[str, Tree]]:
     """Two trees of sources for a backend: what kernels see, and what libraries link once and kernels never include.
 
-    So an edit of a launcher recompiles no kernel.
+    Therefore an edit of a launcher recompiles no kernel.
     """
     folder, prefix = _SOURCES[backend]
     about, part = f"launchers of {folder} libraries: {name}", f"launchers/{folder}/{name}"
@@ -117,7 +118,7 @@ TREES: Mapping[str, Tree] = {
 
 @functools.cache
 def _trees_of(operation: Any) -> Mapping[str, Tree]:
-    """The trees of an operation: they follow from its name, its backends and where its files are.
+    """Return the trees of an operation, which follow from its name, its backends and the location of its files.
 
     ``<op>`` holds its C ABI, ``cpu_<op>``, ``hip_<op>`` and ``cuda_src_<op>`` the kernels of each of its backends, and
     ``…_launcher`` the launchers, where the backend's part names sources.
@@ -132,39 +133,39 @@ def _trees_of(operation: Any) -> Mapping[str, Tree]:
 
 
 def all_trees() -> dict[str, Tree]:
-    """Every tree by name: shared ones, then those of each operation."""
+    """Return every tree by name: shared ones, then those of each operation."""
     own = (_trees_of(lookup(op)) for op in operation_names())
     return {**TREES, **{name: tree for trees in own for name, tree in trees.items()}}
 
 
 def find_tree(name: str) -> Tree | None:
-    """The tree called ``name``, or None."""
+    """Return the tree called ``name``, or None."""
     named_tree = TREES.get(name)
-    if named_tree is None:  # asks only operations that the name could be about: others need not be imported
+    if named_tree is None:  # asks only operations that the name could belong to: others need not be imported
         likely = (_trees_of(lookup(op)) for op in operation_names() if f"_{op}_" in f"_{name}_")
         named_tree = next((trees[name] for trees in likely if name in trees), None)
     return named_tree
 
 
 def mount(tree: str) -> str:
-    """Where a tree is found, relative to the working directory of an action."""
+    """Return the path of a tree, relative to the working directory of an action."""
     return f"__{tree}"
 
 
 def include_folder(tree: str) -> str:
-    """What compilers search in one of the project's trees; a launcher's files are called as they lie in it."""
+    """The folder of one of the project's trees that compilers search; launcher files are named by their path in it."""
     return mount(tree) if tree.endswith(_LAUNCHER) else f"{mount(tree)}/include"
 
 
 def launcher_files(backend: str, operation: str, *names: str) -> dict[str, str]:
-    """Sources of the launchers of an operation, or ``common``: paths by what libraries call their objects."""
+    """Return launcher sources of an operation, or of ``common``: paths by the names of their objects in libraries."""
     folder, prefix = _SOURCES[backend]
     root = f"{mount(f'{prefix}_{operation}{_LAUNCHER}')}/launchers/{folder}/{operation}"
     return {f"{operation}_{name}": f"{root}/{name}.cpp" for name in names}
 
 
 def tree_of(path: str) -> str:
-    """The tree that a path such as ``__abi/include/kernelwright/abi.h`` lies in. ValueError for a path in none."""
+    """Return the tree of a path such as ``__abi/include/kernelwright/abi.h``. ValueError for a path in none."""
     top = path.partition("/")[0]
     if not top.startswith("__"):
         raise ValueError(f"{path!r} lies in no tree; write it as __<tree>/<path in the tree>")
@@ -172,5 +173,5 @@ def tree_of(path: str) -> str:
 
 
 def cache_mount(cache: str) -> str:
-    """Where an append-only cache folder is found, relative to the working directory of an action."""
+    """Return the path of an append-only cache folder, relative to the working directory of an action."""
     return f"__cache_{cache}"

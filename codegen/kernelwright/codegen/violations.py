@@ -48,7 +48,7 @@ class Rule:
 
 
 def rules(prefix: str, checks: Iterable[Callable[[Any, Arch], Iterable[Violation]]]) -> tuple[Rule, ...]:
-    """A rule for each check, called after it: ``check_tile`` becomes ``<prefix>tile``. The docstring is the reason."""
+    """A rule for each check, named after it: ``check_tile`` becomes ``<prefix>tile``. The docstring is the reason."""
     return tuple(
         Rule(prefix + check.__name__.removeprefix("check_"), " ".join((check.__doc__ or "").split()), check)
         for check in checks
@@ -56,7 +56,7 @@ def rules(prefix: str, checks: Iterable[Callable[[Any, Arch], Iterable[Violation
 
 
 Nearest = tuple[Mapping[str, Any], Mapping[str, str]] | None
-"""All fields of a legal spec, and the text of those that differ from what was asked for."""
+"""All fields of a legal spec, and the text of those that differ from the requested one."""
 
 
 class SpecError(ValueError):
@@ -86,7 +86,7 @@ class IllegalKernelError(SpecError):
 
     @property
     def nearest(self) -> Mapping[str, Any] | None:
-        """All fields of a legal spec that is close to the refused one; None if the search found none."""
+        """All fields of a legal spec close to the refused one; None if the search found none."""
         return self._nearest[0] if self._nearest else None
 
     @property
@@ -103,7 +103,7 @@ class IllegalKernelError(SpecError):
 
 
 def _value(spec: Mapping[str, Any], path: str) -> str:
-    """The value at ``tile.k`` or ``tile`` as text; "" if it is no field."""
+    """Return the value at ``tile.k`` or ``tile`` as text; "" if it is not a field."""
     value: Any = spec
     for part in path.split("."):
         value = value.get(part, "") if isinstance(value, Mapping) else ""
@@ -111,7 +111,7 @@ def _value(spec: Mapping[str, Any], path: str) -> str:
 
 
 def typed(raw: Mapping[str, Any], key: str, kind: type, default: Any) -> Any:
-    """``raw[key]``, or ``default`` if it is missing or null; SpecError if it is not a ``kind``."""
+    """Return ``raw[key]``, or ``default`` if it is missing or null; SpecError if it is not a ``kind``."""
     value = raw.get(key)
     if value is None:
         return default

@@ -1,9 +1,9 @@
-"""Defences against a local store of Pants that returns other bytes than were stored.
+"""Defences against a local Pants store that returns other bytes than were stored.
 
-Pants does not compare what it reads from its local store with the digest that it asked for. Contents are compared at
-the three places from which a wrong artefact could come out: the inputs of a process of ours, files that the plugin
-itself reads, and a finished library before it is packaged. Pants' own databases and BUILD files are not compared
-again; where Pants reports damage in its own words, advice is added to its message.
+Pants does not compare what it reads from its local store with the requested digest. Contents are compared at the three
+places from which a wrong artefact could come out: the inputs of a process of ours, files that the plugin itself reads,
+and a finished library before it is packaged. Pants' own databases and BUILD files are not checked again; where Pants
+reports damage in its own words, advice is added to its message.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ ADVICE = (
 class DamagedStore(Exception):
     """Pants' local store returned other bytes than were stored."""
 
-    exit_code = 3  # a verification failed, as docs/exit_codes.md lists
+    exit_code = 3  # verification failed, see docs/exit_codes.md
 
     def __init__(self, what: str) -> None:
         super().__init__(f"the local store is damaged: {what}\n{ADVICE}")
@@ -50,7 +50,7 @@ COMPARE_CHECKSUMS = f"""\
 
 
 def checksums(fingerprints: Mapping[str, str]) -> str:
-    """The text of :data:`CHECKSUMS` for files by path."""
+    """Return the text of :data:`CHECKSUMS` for fingerprints by path."""
     return "".join(f"{fingerprint}  {path}\n" for path, fingerprint in sorted(fingerprints.items()))
 
 
@@ -60,13 +60,14 @@ def check_inputs(exit_code: int, stderr: bytes, what: str) -> None:
         raise DamagedStore(f"{what}: {stderr.decode(errors='replace').strip()}")
 
 
-# Pants' own words for it, which do not name the store: of the database, of messages in it, of text files in it.
+# Pants' own messages for it, which do not name the store: from the database, from messages in it, from text files in
+# it.
 _SURE = re.compile(r"\bMDB_[A-Z_]+|invalid wire type|failed to decode Protobuf message|invalid tag value")
 _PERHAPS = re.compile(r"UnicodeDecodeError|source code string cannot contain null bytes|non-printable character")
 
 
 class Adviser(logging.Filter):
-    """Adds advice to errors in Pants' own words that mean a damaged store."""
+    """Adds advice to Pants' own error messages that indicate a damaged store."""
 
     def filter(self, record: logging.LogRecord) -> bool:
         text = record.getMessage()
@@ -83,7 +84,7 @@ class Adviser(logging.Filter):
 
 
 def advise() -> None:
-    """Let the loggers that report why a run failed give advice."""
+    """Add advice to the loggers that report why a run failed."""
     for name in ("pants.bin.local_pants_runner", "pants.bin.daemon_pants_runner"):
         logger = logging.getLogger(name)
         if not any(isinstance(known, Adviser) for known in logger.filters):

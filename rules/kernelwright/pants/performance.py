@@ -1,7 +1,7 @@
-"""What builds of thousands of kernels cost the Pants process that this plugin runs in.
+"""Cost of builds with thousands of kernels to the Pants process that this plugin runs in.
 
 ``compat.patches`` and ``compat.dependencies`` change how Pants 2.17 works; newer versions need no change. All of it
-depends on ``[kernelwright-performance].tune_daemon``; without it every build gives the same results and takes longer.
+depends on ``[kernelwright-performance].tune_daemon``; without it, builds give the same results and take longer.
 ``peek`` prints every field of every target on all versions: :class:`WholeKernel` prints an identity instead of a whole
 spec.
 """
@@ -47,7 +47,7 @@ class WholeKernel(str):
         return self
 
     def __eq__(self, other: object) -> bool:
-        # Another version of the generator may write the same kernel in another way.
+        # Another version of the generator may write the same kernel differently.
         return (
             isinstance(other, WholeKernel)
             and super().__eq__(other)

@@ -1,10 +1,10 @@
-"""Where Pants finds what the plugin adds."""
+"""The module in which Pants finds what the plugin adds."""
 
 from __future__ import annotations
 
 from kernelwright.pants.compat.versions import named
 
-# Versions of Pants differ in what they let a plugin import.
+# Versions of Pants differ in what a plugin can import.
 with named():
     from kernelwright.pants.contents import rules, target_types
 

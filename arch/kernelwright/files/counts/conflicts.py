@@ -12,9 +12,9 @@ from kernelwright.files.counts.instruction_set import DWORD, Phases
 
 
 def conflicts(addresses: Sequence[int], lanes: Sequence[int], nbytes: int, served: Phases) -> tuple[int, int]:
-    """Clocks that one access takes, and those of them that conflicts add.
+    """Return the clocks that one access takes, and how many of them conflicts add.
 
-    ``addresses`` are bytes, of the active ``lanes``, each with ``nbytes`` from there on.
+    ``addresses`` are the byte addresses of the active ``lanes``; each lane accesses ``nbytes`` from there on.
     """
     where = dict(zip(lanes, addresses, strict=True))
     size = max(DWORD, nbytes)

@@ -1,4 +1,4 @@
-"""What is known of an AMD instruction set: clocks of its instructions, and phases of LDS; a JSON file for each.
+"""Facts about an AMD instruction set, one JSON file each: clocks of its instructions and phases of LDS.
 
 A file names its sources. What no source states is marked ``assumed`` (phases) or left out (clocks).
 """
@@ -30,11 +30,12 @@ class Phases:
 
 @dataclass(frozen=True)
 class InstructionSet:
-    """``issue_clocks``: what a vector instruction of a wave keeps its SIMD; ``transcendental_clocks``: one of those.
+    """Clocks and LDS phases of one instruction set.
 
-    ``l2_bytes_per_clock``: what the L2 delivers to a compute unit, None if no source states it. ``matrix``: clocks of a
-    SIMD's matrix core by operands (``f16``) and shape (``32x32x8``). ``lds``: phases by ``read`` or ``write`` and bytes
-    per lane (4, 8, 12, 16).
+    ``issue_clocks``: clocks for which a vector instruction of a wave occupies its SIMD; ``transcendental_clocks``: the
+    same for a transcendental one. ``l2_bytes_per_clock``: bytes that the L2 delivers to a compute unit, None if no
+    source states it. ``matrix``: clocks of a SIMD's matrix core by operands (``f16``) and shape (``32x32x8``). ``lds``:
+    phases by ``read`` or ``write`` and bytes per lane (4, 8, 12, 16).
     """
 
     name: str
@@ -46,7 +47,7 @@ class InstructionSet:
     lds: Mapping[tuple[str, int], Phases]
 
     def matrix_clocks(self, name: str, narrow: bool = False) -> int | None:
-        """Clocks of ``v_mfma_<result>_<shape>_<operands>`` or ``v_wmma_…``; None if no source states them.
+        """Return the clocks of ``v_mfma_<result>_<shape>_<operands>`` or ``v_wmma_…``; None if no source states them.
 
         ``narrow``: both operands have four or six bits.
         """
@@ -55,13 +56,13 @@ class InstructionSet:
         return clocks // _NARROW_SHARE if clocks and narrow else clocks
 
     def phases(self, way: str, nbytes: int) -> Phases:
-        """Of accesses that ``read`` or ``write`` so many bytes per lane; less than a dword takes what a dword takes."""
+        """Phases of accesses that ``read`` or ``write`` ``nbytes`` per lane; less than a dword counts as a dword."""
         return self.lds[way, max(DWORD, nbytes)]
 
 
 @cache
 def instruction_set(name: str) -> InstructionSet:
-    """By name, such as an architecture file has in ``amdgpu.instructions``; KeyError for one of no :func:`names`."""
+    """Return an instruction set by its name in ``amdgpu.instructions``; KeyError for a name not in :func:`names`."""
     if name not in names():
         raise KeyError(name)
     raw = parse_json((_folder() / f"{name}.json").read_bytes())
@@ -73,7 +74,7 @@ def instruction_set(name: str) -> InstructionSet:
 
 @cache
 def names() -> frozenset[str]:
-    """The instruction sets of which there is a file."""
+    """Return the names of the instruction sets that have a file."""
     return frozenset(file.name.removesuffix(".json") for file in _folder().iterdir() if file.name.endswith(".json"))
 
 
@@ -87,7 +88,7 @@ def _access(key: str) -> tuple[str, int]:
 
 
 def _phases(raw: Mapping[str, Any], lanes: int) -> Phases:
-    """``consecutive``: phases of so many neighbours; ``half``: ranges of lanes below 32, the others are alike."""
+    """Parse ``consecutive`` (neighbours per phase) or ``half`` (ranges of lanes below 32, which the others repeat)."""
     if "consecutive" in raw:
         size = raw["consecutive"]
         groups = tuple(tuple(range(first, first + size)) for first in range(0, lanes, size))

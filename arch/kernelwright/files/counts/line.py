@@ -1,4 +1,4 @@
-"""One instruction as counting sees it, whether it was decoded from machine code or read in an assembly."""
+"""One instruction as counting sees it, whether decoded from machine code or read from assembly."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _KINDS = (
     ("other", ("s_dcache_", "s_icache_", "s_gl1_", "s_wakeup", "s_ttrace", "s_version", "s_prefetch", "s_set_")),
     ("other", ("s_incperf", "s_decperf", "s_wait_alu", "s_wait_idle", "s_waitcnt_depctr", "s_buffer_prefetch")),
     ("other", ("buffer_gl", "buffer_inv", "buffer_wb", "global_inv", "global_wb")),
-    ("scalar", ("v_s_",)),  # functions of a scalar that the vector unit computes
+    ("scalar", ("v_s_",)),  # scalar functions that the vector unit computes
     ("vector", ("v_",)),
     ("lds", ("ds_",)),
     ("scratch", ("scratch_",)),
@@ -29,10 +29,10 @@ _TRANSCENDENTAL = re.compile(r"v_(exp|log|rcp|rsq|sqrt|sin|cos)(_iflag)?_(f16|f3
 
 @dataclass(frozen=True)
 class Line:
-    """An instruction of a function. ``name`` has no suffix of its encoding (``v_add_u32``, not ``v_add_u32_e64``).
+    """An instruction of a function. ``name`` lacks the encoding suffix (``v_add_u32``, not ``v_add_u32_e64``).
 
-    ``goal``: of a branch, the index of the line that it may go to; None if that is not in the function. ``narrow``: a
-    matrix instruction both of whose operands have four or six bits. ``to_lds``: a load whose data goes to LDS.
+    ``goal``: the index of the line that a branch may go to; None if that is not in the function. ``narrow``: a matrix
+    instruction both of whose operands have four or six bits. ``to_lds``: a load whose data goes to LDS.
     """
 
     name: str
@@ -42,7 +42,7 @@ class Line:
 
     @property
     def branches(self) -> bool:
-        """Whether control may go elsewhere than to the next line."""
+        """Whether control may go anywhere other than to the next line."""
         return self.name.startswith(("s_branch", "s_cbranch"))
 
     @property
@@ -52,19 +52,20 @@ class Line:
 
 
 def kind_of(name: str) -> str:
-    """One of ``matrix vector scalar lds global scratch wait barrier branch other``."""
+    """Return the kind: one of ``matrix vector scalar lds global scratch wait barrier branch other``."""
     return next((kind for kind, starts in _KINDS if name.startswith(starts)), "other")
 
 
 def is_transcendental(name: str) -> bool:
-    """Whether a vector instruction has a quarter of the lanes."""
+    """Return whether a vector instruction runs at a quarter of the lanes."""
     return bool(_TRANSCENDENTAL.match(name))
 
 
 def access_of(line: Line) -> tuple[str, int]:
-    """What a memory instruction does and how often: ``("read 16", 1)``, ``("load to LDS 4", 1)``, ``("atomic", 1)``.
+    """The kind of a memory access and how often: ``("read 16", 1)``, ``("load to LDS 4", 1)``, ``("atomic", 1)``.
 
-    A pair of addresses (``ds_read2``) is two accesses. What moves data between lanes has its own verb and no width.
+    A pair of addresses (``ds_read2``) is two accesses. An instruction that moves data between lanes has its own verb
+    and no width.
     """
     space, verb, what = (*line.name.split("_", 2), "")[:3]
     if space == "ds":
@@ -90,7 +91,7 @@ def _lds_access(verb: str, what: str) -> tuple[str, int]:
 
 
 def _width(what: str) -> int:
-    """Bytes per lane, of ``dwordx4``, ``b128``, ``u16_d16_hi``, ``d16_b8``, ``short_d16``."""
+    """Return the bytes per lane of ``dwordx4``, ``b128``, ``u16_d16_hi``, ``d16_b8``, ``short_d16``."""
     parts = [part for part in what.split("_") if part not in ("d16", "hi", "2addr", "stride64")]
     bits = _BITS.match(parts[-1]) if parts else None
     if bits:

@@ -1,8 +1,8 @@
-"""Loops of a function by its control flow, and which of them is the main one.
+"""Loops of a function, found from its control flow, and which of them is the main loop.
 
 Natural loops (Aho, Lam, Sethi, Ullman, "Compilers", 9.6): a branch to a block that dominates it closes a loop of all
-blocks that reach the branch without passing that block. A jump to lower addresses alone says nothing: compilers put
-shared ends of a function in front of what jumps to them.
+blocks that reach the branch without passing that block. A jump to lower addresses alone does not make a loop: compilers
+place shared ends of a function before the code that jumps to them.
 """
 
 from __future__ import annotations
@@ -12,11 +12,11 @@ from collections.abc import Sequence
 from kernelwright.files.counts.line import Line, kind_of
 
 Loop = frozenset[int]
-"""The lines of a loop, by index in their function."""
+"""The lines of a loop, as indices into their function."""
 
 
 def loops(function: Sequence[Line]) -> list[Loop]:
-    """Every natural loop, by where its first line stands; loops with a common first block are one."""
+    """Return every natural loop, ordered by its first line; loops with the same first block are one."""
     ranges, following = blocks(function)
     dominators = _dominators(following)
     bodies: dict[int, set[int]] = {}
@@ -28,9 +28,9 @@ def loops(function: Sequence[Line]) -> list[Loop]:
 
 
 def main_loop(function: Sequence[Line]) -> Loop | None:
-    """The innermost loop with the most matrix instructions; None if no loop has one.
+    """Return the innermost loop with the most matrix instructions; None if no loop has one.
 
-    Innermost: no smaller loop inside has matrix instructions. Of equals, the first.
+    Innermost: no smaller loop inside it has matrix instructions. Ties go to the first.
     """
     matrix = frozenset(at for at, line in enumerate(function) if kind_of(line.name) == "matrix")
     matrix_loops = [loop for loop in loops(function) if loop & matrix]
@@ -39,7 +39,7 @@ def main_loop(function: Sequence[Line]) -> Loop | None:
 
 
 def blocks(function: Sequence[Line]) -> tuple[list[range], list[list[int]]]:
-    """Straight-line blocks, as ranges of lines, and the blocks that follow each."""
+    """Return straight-line blocks, as ranges of lines, and the successors of each."""
     ends = {at + 1 for at, line in enumerate(function) if line.branches or line.leaves}
     goals = {line.goal for line in function if line.branches and line.goal is not None}
     starts = sorted(({0} | goals | ends) - {len(function)})
@@ -56,7 +56,7 @@ def blocks(function: Sequence[Line]) -> tuple[list[range], list[list[int]]]:
 
 
 def _dominators(following: Sequence[Sequence[int]]) -> list[int]:
-    """Dominators of each block: those that every path from block 0 passes, as bits; 0 for an unreachable block."""
+    """The dominators of each block as bits: the blocks on every path from block 0; 0 for an unreachable block."""
     before: dict[int, list[int]] = {}
     reached = [0]
     for block in reached:
@@ -80,7 +80,7 @@ def _dominators(following: Sequence[Sequence[int]]) -> list[int]:
 
 
 def _reaching(block: int, head: int, following: Sequence[Sequence[int]]) -> set[int]:
-    """The blocks from which ``block`` is reached without passing ``head``."""
+    """Return the blocks from which ``block`` is reached without passing ``head``."""
     reaching = {block}
     changed = block != head
     while changed:

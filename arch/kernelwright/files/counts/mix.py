@@ -1,4 +1,4 @@
-"""What a stretch of instructions holds: how many of each class and width, and the clocks that they issue for."""
+"""Instruction mix of a stretch of code: counts by class and width, and the clocks that they issue for."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from kernelwright.files.counts.line import Line, access_of, is_transcendental, k
 
 @dataclass(frozen=True)
 class Mix:
-    """Counts of one wave. ``matrix_cycles`` are clocks of its SIMD's matrix core, None if no source states those of an
-    instruction; ``vector_cycles`` clocks of its vector unit; ``lds_cycles`` clocks of the LDS that the SIMDs of a
-    compute unit share, without bank conflicts.
+    """Counts of one wave. ``matrix_cycles`` are clocks of its SIMD's matrix core, None if no source states the clocks
+    of one of the instructions; ``vector_cycles`` are clocks of its vector unit; ``lds_cycles`` are clocks of the LDS
+    that the SIMDs of a compute unit share, without bank conflicts.
 
-    ``lds`` and ``memory`` have accesses by kind and bytes per lane: ``read 16``, ``load 16``, ``load to LDS 4``; or
+    ``lds`` and ``memory`` count accesses by kind and bytes per lane: ``read 16``, ``load 16``, ``load to LDS 4``; or
     ``atomic``. A pair of addresses (``ds_read2``) counts as two accesses.
     """
 
@@ -36,7 +36,7 @@ class Mix:
 
 
 def mix_of(executed: Iterable[tuple[Line, int]], known: InstructionSet) -> Mix:
-    """The counts of instructions, each with how often it counts."""
+    """Return the counts of instructions, each given with the number of times it counts."""
     kinds: Counter[str] = Counter()
     accesses: dict[str, Counter[str]] = {"lds": Counter(), "global": Counter()}
     cycles: int | None = 0
@@ -72,7 +72,7 @@ def mix_of(executed: Iterable[tuple[Line, int]], known: InstructionSet) -> Mix:
 
 
 def lds_access(name: str) -> tuple[str, int] | None:
-    """``read`` or ``write`` and bytes per lane, of an access as :class:`Mix` names it; None if it is none of LDS."""
+    """``read`` or ``write`` and the bytes per lane of an access as :class:`Mix` names it; None if it is not LDS."""
     way, _, width = name.rpartition(" ")
     if not width.isdigit() or way in ("load", "store"):
         return None
@@ -80,6 +80,6 @@ def lds_access(name: str) -> tuple[str, int] | None:
 
 
 def lds_clocks(name: str, known: InstructionSet) -> int:
-    """Clocks of one access without conflicts; 0 of what has no width or goes past the LDS."""
+    """Return the clocks of one access without conflicts; 0 for an access without a width or one that bypasses LDS."""
     access = lds_access(name)
     return len(known.phases(*access).groups) if access else 0

@@ -1,4 +1,4 @@
-"""A turn of a main loop: what each unit of a compute unit is busy for, and which one bounds the loop."""
+"""One iteration of a main loop: clocks for which each unit of a compute unit is busy, and the unit that bounds it."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ UNITS = ("matrix", "vector", "lds", "memory")
 
 
 def clocks(loop: Mix, known: InstructionSet, simds: int, conflicts: float = 0) -> dict[str, float] | None:
-    """Clocks for which a turn occupies each of :data:`UNITS`, so that they compare.
+    """Return the clocks for which one iteration occupies each of :data:`UNITS`, in comparable terms.
 
-    ``matrix`` and ``vector`` of a SIMD for one wave; ``lds``, with the clocks that bank ``conflicts`` add, and
-    ``memory`` (bytes over what the L2 delivers; left out where no source states that) times the SIMDs that share them.
-    None if the clocks of a matrix instruction are not known.
+    ``matrix`` and ``vector`` are clocks of a SIMD for one wave. ``lds``, including the clocks that bank ``conflicts``
+    add, and ``memory`` (bytes over what the L2 delivers; left out where no source states that) are multiplied by the
+    SIMDs that share them. None if the clocks of a matrix instruction are not known.
     """
     if loop.matrix_cycles is None:
         return None
@@ -31,11 +31,11 @@ def clocks(loop: Mix, known: InstructionSet, simds: int, conflicts: float = 0) -
 
 
 def memory_bytes(loop: Mix, lanes: int) -> int:
-    """What a turn of a wave loads and stores, with all lanes active."""
+    """Return the bytes that one iteration of a wave loads and stores, with all lanes active."""
     widths = ((name.rpartition(" ")[2], count) for name, count in loop.memory.items())
     return sum(int(width) * count * lanes for width, count in widths if width.isdigit())
 
 
 def bound(taken: Mapping[str, Any] | None) -> str | None:
-    """The unit that is busy longest; of equals, the first of :data:`UNITS`."""
+    """Return the unit that is busy longest; ties go to the first of :data:`UNITS`."""
     return max((unit for unit in UNITS if unit in taken), key=lambda unit: taken[unit]) if taken else None

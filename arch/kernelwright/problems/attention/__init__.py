@@ -1,1 +1,1 @@
-"""Attention: its description."""
+"""Attention: its description and its problems."""

@@ -19,10 +19,10 @@ _TENSORS = ("q", "q_out", "k", "v", "k_cache", "v_cache")
 
 @dataclass(frozen=True, repr=False)
 class AppendProblem(BaseProblem):
-    """New rows of K and V behind those that a cache holds, with rotary embedding of K, and of Q, if asked for.
+    """New rows of K and V appended to those in a cache, optionally with rotary embedding of K and Q.
 
-    Row j of request b comes to stand at place ``seqlens_k[b] + j``, which is also its angle. All requests append the
-    same number of rows.
+    Row j of request b is written to position ``seqlens_k[b] + j``, which is also its rotary position. All requests
+    append the same number of rows.
 
     :ivar batch: requests.
     :ivar heads_kv: heads of K and V.
@@ -30,8 +30,8 @@ class AppendProblem(BaseProblem):
     :ivar hdim_q: head dimension of K (and Q); ``hdim_v`` of V, by default the same.
     :ivar capacity: rows of each request that the cache has room for.
     :ivar dtype: element type of everything but cos and sin, whose type is ``dtype_rotary`` (by default the same).
-    :ivar rope: ``"none"``, ``"interleaved"`` (neighbours turn together) or ``"half"`` (elements rotary_dim / 2 apart).
-    :ivar rotary_dim: how many elements of each row are turned; ``rotary_places`` rows of cos and sin there are.
+    :ivar rope: ``"none"``, ``"interleaved"`` (neighbours form a pair) or ``"half"`` (elements rotary_dim / 2 apart do).
+    :ivar rotary_dim: elements of each row that are rotated; ``rotary_places`` is the number of rows of cos and sin.
     :ivar heads_q: heads of Q where it is rotated too, else 0; ``seqlen_q`` its rows.
     :ivar page_table: ``"none"`` or ``"block"``, with ``pages``, ``page_size``, ``page_table_stride`` and
         ``page_layout`` as in :class:`AttentionProblem`.
@@ -98,7 +98,7 @@ class AppendProblem(BaseProblem):
         return Extents(self.pages, self.heads_kv, self.page_size, hdim)
 
     def strided(self, name: str) -> Extents:
-        """:meth:`extents` as strides lead through the tensor: the rows of a vectorized page belong to one piece."""
+        """Return :meth:`extents` as strides traverse the tensor: the rows of a vectorized page count as one row."""
         dims = self.extents(name)
         if name.endswith("cache") and self.page_layout == "vectorized":
             return dims._replace(rows=1, hdim=dims.rows * dims.hdim)
@@ -118,11 +118,11 @@ class AppendProblem(BaseProblem):
         return self.batch * (new + self.heads_q * self.seqlen_q * self.hdim_q)
 
     def span(self, name: str) -> int:
-        """Bytes from the first to behind the last element of a tensor, gaps included."""
+        """Return the bytes from the first element to behind the last one, gaps included."""
         return self.strided(name).span(getattr(self, f"{name}_strides")) * ITEM_BYTES[self.dtype]
 
     def in_c(self) -> dict[str, Any]:
-        """What the C struct says of it: words, numbers and strides, None for a type that it lacks."""
+        """Return the members of the C struct: words, numbers and strides, None for a type that the problem lacks."""
         given = {c_name: getattr(self, name) for name, c_name in _FIELDS.items()}
         rotary = DType(self.dtype_rotary) if self.dtype_rotary else None
         return given | {"dtype_rotary": rotary, "rotates_q": self.heads_q > 0}
@@ -134,7 +134,7 @@ class AppendProblem(BaseProblem):
 
     @classmethod
     def from_native(cls, address: int) -> Self:
-        """The problem of the C struct at an address."""
+        """Read the problem from the C struct at an address."""
         struct = structs.AppendProblem.from_address(address)
         read = values(struct, APPEND_PROBLEM)
         given = {name: read[c_name] for name, c_name in _FIELDS.items()}
@@ -153,4 +153,4 @@ _FIELDS = {
     for one in fields(AppendProblem)
     if (c_name := one.name.removesuffix("_strides")) in APPEND_PROBLEM.members and one.name != "dtype_rotary"
 }
-"""What C calls the fields that it has, but for the type of a rotary embedding, which may be none."""
+"""Names in the C struct of the fields that it has; a rotary embedding's type is apart, since there may be none."""

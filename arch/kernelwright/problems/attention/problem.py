@@ -27,14 +27,14 @@ _OTHERWISE = {
     "do_strides": "d_o",
     **{f"{name}_strides": name for name in ("q", "k", "v", "o", "dq", "dk", "dv")},
 }
-"""Fields that C calls otherwise."""
+"""Fields that have another name in C."""
 
 
 @dataclass(frozen=True, repr=False)
 class AttentionProblem(BaseProblem):
-    """O = softmax(scale * Q·Kᵀ, capped, + bias, masked)·V of several requests, or its gradients.
+    """O = softmax(scale * Q·Kᵀ, capped, + bias, masked)·V for several requests, or its gradients.
 
-    Head h of Q looks at head h // (heads_q / heads_kv) of K and V. Strides lead from one request, head and row to the
+    Head h of Q attends to head h // (heads_q / heads_kv) of K and V. Strides lead from one request, head and row to the
     next, in elements; head dimensions are contiguous. Rows that see no key have O = 0 and LSE = -inf.
 
     :ivar direction: ``"forward"`` (O, and LSE), or ``"backward"`` (dQ, dK, dV and dbias).
@@ -44,13 +44,13 @@ class AttentionProblem(BaseProblem):
     :ivar hdim_q: head dimension of Q and K; ``hdim_v`` of V and O, by default the same.
     :ivar dtype: element type of Q; ``dtype_kv`` of K and V and ``dtype_o`` of O are by default the same, but fp16
         results for 8-bit operands. ``dtype_bias`` of an elementwise bias is by default that of O.
-    :ivar group: whether requests have lengths of their own: rows of all requests stand one behind the other,
+    :ivar group: whether requests have lengths of their own: the rows of all requests are packed one after another,
         ``total_q`` of Q and ``total_k`` of K (0 with pages), and launches get ``cu_seqlens_q`` and ``cu_seqlens_k``.
     :ivar kv_lengths: whether launches get the number of keys of each request, ``seqlens_k``.
-    :ivar mask: ``"none"``, ``"top_left"`` (query i stands at key i) or ``"bottom_right"`` (the last query stands at the
-        last key).
-    :ivar window: with a mask: how many keys on the left and on the right of its place a query sees, -1 for all; by
-        default (-1, 0), a causal mask.
+    :ivar mask: ``"none"``, ``"top_left"`` (query i is aligned with key i) or ``"bottom_right"`` (the last query is
+        aligned with the last key).
+    :ivar window: with a mask: the number of keys to the left and right of its position that a query sees, -1 for all;
+        by default (-1, 0), a causal mask.
     :ivar bias: ``"none"``, ``"elementwise"`` (added to the scores, strides of 0 broadcast) or ``"alibi"`` (minus slope
         times distance; ``slopes_stride`` elements from one request's slopes to the next, 0 where all share them).
     :ivar scale: factor of Q·Kᵀ, by default 1/sqrt(hdim_q).
@@ -65,8 +65,8 @@ class AttentionProblem(BaseProblem):
     :ivar page_layout: ``"linear"``, or ``"vectorized"`` (16 bytes along the head dimension of K and the keys of V).
     :ivar qscale: factors of 8-bit operands: ``"none"``, ``"per_tensor"``, ``"block_scale"`` (one for ``scale_block_q``
         and ``scale_block_k`` rows) or ``"kv_block_scale"`` (one for each page and head).
-    :ivar num_splits: forward: parts of the keys that are computed on their own and combined; 1 for none, 0 lets the
-        dispatcher choose (the default).
+    :ivar num_splits: forward: number of parts of the keys that are computed separately and combined; 1 for no split, 0
+        (the default) lets the dispatcher choose.
     :ivar dbias: backward: whether the gradient of an elementwise bias is computed; ``deterministic``: whether all sums
         have a fixed order.
     :ivar layout: order of dense tensors whose strides are not given: ``"bshd"`` (request, row, head) or ``"bhsd"``.
@@ -193,7 +193,7 @@ class AttentionProblem(BaseProblem):
         return Extents(requests, self.heads_kv, rows, self.hdim_q if name == "k" else self.hdim_v)
 
     def strided(self, name: str) -> Extents:
-        """:meth:`extents` as strides lead through the tensor: the rows of a vectorized page belong to one piece."""
+        """Return :meth:`extents` as strides traverse the tensor: the rows of a vectorized page count as one row."""
         dims = self.extents(name)
         if name in ("k", "v") and self.page_layout == "vectorized":
             return dims._replace(rows=1, hdim=dims.rows * dims.hdim)
@@ -213,8 +213,8 @@ class AttentionProblem(BaseProblem):
     def flops(self) -> int:
         """Multiplications and additions for every query with every key that it sees.
 
-        Two products forward (Q·Kᵀ and P·V), five backward. In group mode, and with lengths of requests that are known
-        on the device only, every request counts as long as the mean, or as the longest where there is no total.
+        Forward has two products (Q·Kᵀ and P·V), backward five. In group mode, and where lengths are known on the device
+        only, every request counts with the mean length, or with the longest one where there is no total.
         """
         queries, keys, requests = self.seqlen_q, self.seqlen_k, self.batch
         if self.group and requests:
@@ -226,14 +226,14 @@ class AttentionProblem(BaseProblem):
         return 2 * requests * self.heads_q * pairs * wide
 
     def span(self, name: str) -> int:
-        """Bytes from the first to behind the last element of a tensor that has strides, gaps included."""
+        """Return the bytes from the first element to behind the last one of a strided tensor, gaps included."""
         dtype = {"q": self.dtype, "dq": self.dtype, "o": self.dtype_o, "do": self.dtype_o}.get(name, self.dtype_kv)
         if name in ("bias", "dbias"):
             dtype = self.dtype_bias
         return self.strided(name).span(getattr(self, f"{name}_strides")) * ITEM_BYTES.get(dtype, 0)
 
     def in_c(self) -> dict[str, Any]:
-        """What the C struct says of it: words, numbers and strides, None for a type that it lacks."""
+        """Return the members of the C struct: words, numbers and strides, None for a type that the problem lacks."""
         given = {c_name: getattr(self, name) for name, c_name in _FIELDS.items()}
         window_left, window_right = self.window or (-1, -1)
         return given | {
@@ -249,7 +249,7 @@ class AttentionProblem(BaseProblem):
 
     @classmethod
     def from_native(cls, address: int) -> Self:
-        """The problem of the C struct at an address; a stage is read as the whole."""
+        """Read the problem from the C struct at an address; a stage is read as the whole problem."""
         struct = structs.AttentionProblem.from_address(address)
         read = values(struct, PROBLEM)
         given = {name: read[c_name] for name, c_name in _FIELDS.items()}
@@ -275,7 +275,7 @@ class AttentionProblem(BaseProblem):
 
 _KINDS = {one.name: str(one.type) for one in fields(AttentionProblem)}
 _FIELDS = {name: c_name for name in _KINDS if (c_name := _OTHERWISE.get(name, name)) in PROBLEM.members}
-"""What C calls the fields that it has."""
+"""Names in the C struct of the fields that it has."""
 _WORDS = {name: one.enum.codes for name, c_name in _FIELDS.items() if (one := PROBLEM.members[c_name]).enum}
 _FLAGS = tuple(name for name in _FIELDS if _KINDS[name] == "bool")
 _COUNTS = {
@@ -283,4 +283,4 @@ _COUNTS = {
     for name, c_name in _FIELDS.items()
     if _KINDS[name].startswith("int") and name != "num_splits"
 }
-"""The least legal numbers."""
+"""The smallest legal numbers."""

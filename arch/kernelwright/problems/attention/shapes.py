@@ -14,7 +14,7 @@ LAYOUTS = ("bshd", "bhsd")
 
 
 class Extents(NamedTuple):
-    """The extents of one tensor: those that strides lead along, then the contiguous head dimension."""
+    """The extents of one tensor: the strided dimensions, then the contiguous head dimension."""
 
     requests: int
     heads: int
@@ -22,25 +22,25 @@ class Extents(NamedTuple):
     hdim: int
 
     def span(self, strides: Strides) -> int:
-        """Elements from the first to behind the last one, gaps included."""
+        """Return the number of elements from the first to behind the last one, gaps included."""
         if 0 in self:
             return 0
         return sum((e - 1) * s for e, s in zip(self[:3], strides, strict=True)) + self.hdim
 
     def dense(self, layout: str) -> Strides:
-        """Strides without gaps, in the order of ``layout``; of extents below 2 they mean nothing and are 0."""
+        """Return strides without gaps, in the order of ``layout``; 0 along extents below 2, where they mean nothing."""
         rows, heads = max(self.rows, 1), max(self.heads, 1)
         inner = (self.hdim, heads * self.hdim) if layout == "bshd" else (rows * self.hdim, self.hdim)
         return self.normal((rows * heads * self.hdim, *inner))
 
     def normal(self, strides: Sequence[int]) -> Strides:
-        """Equal tensors have equal strides: those of extents below 2, and of arrays without elements, are 0."""
+        """Return strides by which equal tensors compare equal: 0 along extents below 2 and for empty arrays."""
         request, head, row = (0 if e < 2 or 0 in self else s for s, e in zip(strides, self[:3], strict=True))
         return request, head, row
 
 
 def read_strides(field: str, given: Sequence[int] | None, extents: Extents, layout: str) -> Strides:
-    """The strides that a problem states of a tensor, or those of a dense one. ProblemError for what is none."""
+    """Return the given strides of a tensor, or those of a dense one. ProblemError if ``given`` is not legal."""
     if layout not in LAYOUTS:
         raise ProblemError(f"layout is {layout!r}{closest(layout, LAYOUTS)}; allowed: {', '.join(LAYOUTS)}")
     if given is None:

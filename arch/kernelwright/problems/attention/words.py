@@ -37,7 +37,7 @@ class Family(Word, c_type="kw_attention_family", prefix="KW_ATTENTION_", first=1
 
     @property
     def backward(self) -> bool:
-        """Does the kernel belong to the backward pass?"""
+        """Whether the kernel belongs to the backward pass."""
         return self.value.startswith("bwd")
 
 

@@ -15,12 +15,12 @@ from kernelwright.problems.scalars import integer, real
 from kernelwright.problems.shared import ITEM_BYTES, Activation
 from kernelwright.problems.structs import make, values
 
-_MAX_ELEMENTS = 2**57  # byte offsets fit into 64 bits
+_MAX_ELEMENTS = 2**57  # so that byte offsets fit into 64 bits
 _INNERMOST = tuple(ConvLayout.codes)[:3]  # layouts with channels innermost, by spatial dimensions
 _ALONG = ("size", "filter", "stride", "dilation", "pad_left", "pad_right")
 _DTYPES = ("fp32", "fp16", "bf16")
 _COUNTS = ("n", "c", "k", "groups")
-_SAME = (*_COUNTS, "layout", "bias", "residual", "activation", "split_k", "alpha", "beta")  # in C too, as single values
+_SAME = (*_COUNTS, "layout", "bias", "residual", "activation", "split_k", "alpha", "beta")  # single values in C too
 
 DIRECTIONS = {name.removeprefix("conv ").replace(" ", "_"): code for name, code in tuple(ConvOp.codes.items())[:3]}
 """Operations that callers ask for, by the direction of a problem."""
@@ -41,12 +41,12 @@ class ConvProblem(BaseProblem):
     :ivar direction: ``"forward"``, ``"backward_data"`` or ``"backward_weight"``.
     :ivar n: images; 0 computes nothing (and a dw of zeros).
     :ivar c: input channels of all groups; ``k`` output channels of all groups. Both are multiples of ``groups``.
-    :ivar size: spatial extents of x, such as (H, W); their number is that of the dimensions.
+    :ivar size: spatial extents of x, such as (H, W), one for each dimension.
     :ivar filter: filter points in each dimension.
     :ivar groups: each group has c / groups channels in and k / groups out.
-    :ivar stride: distance of neighbouring outputs in x; one number stands for all dimensions. ``dilation`` likewise is
-        the distance of neighbouring filter points.
-    :ivar pad_left: points of zeros in front of x in each dimension; ``pad_right`` behind it, by default as many.
+    :ivar stride: distance in x between neighbouring outputs; one number stands for all dimensions. ``dilation``
+        likewise is the distance between neighbouring filter points.
+    :ivar pad_left: zeros before x in each dimension; ``pad_right`` those after it, by default as many.
     :ivar dtype: element type of x, w and y: ``fp32``, ``fp16`` or ``bf16``; sums are fp32.
     :ivar layout: storage order of x and y: ``nwgc``, ``nhwgc``, ``ndhwgc`` (channels innermost, the default) or
         ``ngchw``. Weights are dense: (k, \\*filter, c / groups), or (k, c / groups, \\*filter) in ``ngchw``.
@@ -151,14 +151,14 @@ class ConvProblem(BaseProblem):
             self._set(field, real(field, getattr(self, field)))
 
     def _memory(self, field: str, given: Sequence[int] | None, channels: int, sizes: Strides, written: bool) -> Strides:
-        """Strides of a tensor: images, channels, spatial dimensions. Those of dimensions of extent 1 mean nothing."""
+        """The strides of a tensor: images, channels, spatial dimensions. Strides along extents of 1 mean nothing."""
         extents = (self.n, channels, *sizes)
         order = (0, 1, *range(2, len(extents))) if self.layout == "ngchw" else (0, *range(2, len(extents)), 1)
         dense, size = [0] * len(extents), 1
         for dim in reversed(order):
             dense[dim] = size
             size *= max(extents[dim], 1)
-        if given is None or not self.n:  # of arrays without elements, strides mean nothing
+        if given is None or not self.n:  # strides of empty arrays mean nothing
             strides = tuple(dense)
         else:
             if len(given) != len(extents):
@@ -218,7 +218,7 @@ class ConvProblem(BaseProblem):
 
     @property
     def bytes_moved(self) -> int:
-        """Bytes of x, w and y, and of the residual."""
+        """Bytes of x, w, y and the residual."""
         y = math.prod(self.y_shape)
         return (math.prod(self.x_shape) + math.prod(self.w_shape) + y * (2 if self.residual else 1)) * self.itemsize
 
@@ -228,7 +228,7 @@ class ConvProblem(BaseProblem):
         return ITEM_BYTES[self.dtype]
 
     def span(self, operand: str) -> int:
-        """Bytes from the first to behind the last element of ``x``, ``w`` or ``y``, gaps included."""
+        """Return the bytes from the first element of ``x``, ``w`` or ``y`` to behind the last one, gaps included."""
         if operand == "w":
             return math.prod(self.w_shape) * self.itemsize
         channels, sizes, strides = (
@@ -240,7 +240,7 @@ class ConvProblem(BaseProblem):
 
     @property
     def gemm(self) -> tuple[int, int, int]:
-        """m, n and k of the implicit GEMM of a group; backward data without the points that a stride leaves out."""
+        """m, n and k of a group's implicit GEMM; backward data excludes the points that a stride leaves out."""
         c, k, points = self.c // self.groups, self.k // self.groups, math.prod(self.filter)  # type: ignore[arg-type]
         outputs = self.n * math.prod(self.out_size)
         if self.direction == "forward":
@@ -248,7 +248,7 @@ class ConvProblem(BaseProblem):
         return (outputs, c, k * points) if self.direction == "backward_data" else (k, c * points, outputs)
 
     def in_c(self) -> dict[str, Any]:
-        """What the C struct says of it: words and numbers; along D, H and W also of dimensions that it lacks."""
+        """Return the members of the C struct: words and numbers, with D, H and W also for dimensions that it lacks."""
         missing = SPATIAL.value - len(self.sizes)
         types = {name: self.dtype for name in ("dtype_x", "dtype_w", "dtype_y")} | {"dtype_acc": "fp32"}
         same = {name: getattr(self, name) for name in _SAME}
@@ -263,7 +263,7 @@ class ConvProblem(BaseProblem):
 
     @classmethod
     def from_native(cls, address: int) -> ConvProblem:
-        """The problem of the C struct at an address; a stage of backward weight is read as the whole."""
+        """Read the problem from the C struct at an address; a stage of backward weight is read as the whole problem."""
         struct = structs.ConvProblem.from_address(address)
         read = values(struct, PROBLEM)
         missing = SPATIAL.value - DIMS[read["layout"]]
@@ -295,14 +295,14 @@ _C_NAMES = {"size": "extent"}
 
 
 def _least(field: str) -> int:
-    """The least legal number; also that of dimensions that a problem lacks."""
+    """Return the smallest legal number of a field, which also stands for dimensions that a problem lacks."""
     least = PROBLEM.members[_C_NAMES.get(field, field)].field.least
     assert least is not None
     return least
 
 
 def _listed(field: str, value: Any, dims: int) -> tuple[int, ...]:
-    """The numbers along each dimension; one number stands for all ``dims``."""
+    """Return one number for each dimension; a single number stands for all ``dims``."""
     if hasattr(value, "__index__"):
         return (value,) * dims
     if not isinstance(value, Iterable) or isinstance(value, str):
@@ -311,7 +311,7 @@ def _listed(field: str, value: Any, dims: int) -> tuple[int, ...]:
 
 
 def _check_overlap(field: str, strides: Strides, extents: Strides) -> None:
-    """Sorted by stride, each dimension of a tensor that is written steps over all that the ones before span."""
+    """Check that, sorted by stride, each dimension of a written tensor steps over the span of the inner ones."""
     span = 1
     for stride, extent in sorted((s, e) for s, e in zip(strides, extents, strict=True) if e > 1):
         if stride < span:

@@ -37,7 +37,7 @@ class GroupedGemmProblem:
     problems: tuple[GemmProblem, ...] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        """Fill in what follows from other fields; every group is checked as the problem that it is."""
+        """Fill in what follows from other fields; every group is checked as a problem of its own."""
         names = {name: getattr(self, name) for name in ("dtype_a", "dtype_b", "dtype_c", "dtype_acc")}
         common: dict[str, Any] = {
             "dtype": self.dtype,
@@ -69,7 +69,7 @@ class GroupedGemmProblem:
         return sum(problem.flops for problem in self.problems)
 
     def native(self) -> structs.GroupedGemmProblem:
-        """The C struct of this problem; it owns its groups."""
+        """Return the C struct of this problem, which owns its groups."""
         groups = (structs.GemmGroup * len(self.groups))(*(structs.GemmGroup(*group) for group in self.groups))
         listed = {"group_count": len(self.groups), "groups": groups, "alpha": self.alpha, "beta": self.beta}
         given = native_types(self) | listed
@@ -77,14 +77,14 @@ class GroupedGemmProblem:
 
     @classmethod
     def from_native(cls, address: int) -> GroupedGemmProblem:
-        """The problem of the C struct at an address."""
+        """Read the problem from the C struct at an address."""
         read = values(structs.GroupedGemmProblem.from_address(address), GROUPED_PROBLEM)
         groups = [read["groups"][index] for index in range(read["group_count"])]
         leading = [(g.m, g.n, g.k, g.lda, g.ldb, g.ldc) for g in groups]
         return cls(leading, **types_of(read), alpha=read["alpha"], beta=read["beta"])
 
     def __repr__(self) -> str:
-        """The call that makes it, without fields that have their defaults; of many groups, a summary."""
+        """Return the constructor call, without fields that have their defaults; many groups are summarised."""
         return shown(self) if len(self.groups) <= 4 else f"<GroupedGemmProblem: {self}>"
 
     def __str__(self) -> str:

@@ -1,4 +1,4 @@
-"""The keywords of calls that describe a product beside its arrays."""
+"""Keyword arguments of calls that describe a product, besides its arrays."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from kernelwright.problems.literals import Activation, DOp, GemmLayout
 
 
 class GemmOptions(TypedDict, total=False):
-    """What :meth:`Dispatcher.gemm` takes besides arrays and a stream, and what reads its problem takes, too.
+    """Keyword arguments of :meth:`Dispatcher.gemm` and of readers of its problem, besides arrays and a stream.
 
     Meanings and defaults are those of :meth:`Dispatcher.gemm`.
     """

@@ -34,12 +34,12 @@ class GemmProblem(BaseProblem):
     :ivar dtype: element type of A and B unless ``dtype_a`` or ``dtype_b`` say otherwise: ``fp32``, ``fp16``, ``bf16``,
         ``fp8`` (e4m3), ``bf8`` (e5m2), ``int8``.
     :ivar dtype_c: element type of C, D and the D tensors; by default that of A, fp16 for 8-bit floats, int32 for int8.
-    :ivar dtype_acc: type of the sums; fp32, int32 for int8.
+    :ivar dtype_acc: type of the accumulator: fp32, or int32 for int8.
     :ivar layout: r(ow-major) or c(olumn-major) for A, B and C, such as ``rcr``.
-    :ivar lda: leading dimension of A; ``ldb`` and ``ldc`` are those of B, and of C and D.
+    :ivar lda: leading dimension of A; ``ldb`` is that of B, ``ldc`` that of C and D.
     :ivar alpha: factor of the product.
     :ivar beta: factor of C; 0 means that C is not read.
-    :ivar split_k: number of slices of k that are computed apart and added up; 0 lets the dispatcher choose.
+    :ivar split_k: number of slices of k that are computed separately and added up; 0 lets the dispatcher choose.
     :ivar batch: number of products.
     :ivar stride_a: elements from one A to the next; 0 means that all products share it. ``stride_b`` likewise;
         ``stride_c`` is that of C and D.
@@ -47,7 +47,7 @@ class GemmProblem(BaseProblem):
     :ivar d_op: how the D tensors are combined with the product, ``"add"`` or ``"multiply"``.
     :ivar activation: ``"none"``, ``"relu"``, ``"gelu"`` (erf form), ``"fast_gelu"`` (tanh form), ``"silu"``,
         ``"sigmoid"`` or ``"tanh"``.
-    :ivar ld_multi_d: leading dimension of each D tensor; 0 for one line for all, such as a bias of n values beside a
+    :ivar ld_multi_d: leading dimension of each D tensor; 0 broadcasts one line, such as a bias of n values with a
         row-major C.
     :ivar stride_multi_d: elements from one matrix of each D tensor to the next; 0 where all products share it.
     :ivar b_format: the format of a B that :meth:`Dispatcher.shuffle_b` ordered, else 0.
@@ -118,7 +118,7 @@ class GemmProblem(BaseProblem):
         for field, value in filled.items():
             self._set(field, value)
             self._choose(field, DType.codes)
-        self._set("dtype", given_a)  # so that problems that mean the same are equal
+        self._set("dtype", given_a)  # so that equivalent problems are equal
 
     def _leading(self, field: str, value: Any, layout: str, rows: str, columns: str) -> int:
         row_major = layout == "r"
@@ -138,7 +138,7 @@ class GemmProblem(BaseProblem):
         return int(value)
 
     def _stride(self, field: str, value: Any, dense: int) -> int:
-        """A batch stride: 0 where it is never taken, so that problems that mean the same are equal."""
+        """Return a batch stride: 0 where it is never used, so that equivalent problems are equal."""
         if self.batch == 1:
             return 0
         value = dense if value is None else integer(field, value, least=0)
@@ -147,14 +147,14 @@ class GemmProblem(BaseProblem):
         return int(value)
 
     def _dense(self, operand: str) -> int:
-        """Elements of the lines of A, B or C, by the name of its leading dimension."""
+        """Return the number of elements in a line of A, B or C, given the name of its leading dimension."""
         lines = {"lda": (self.m, self.k), "ldb": (self.k, self.n), "ldc": (self.m, self.n)}[operand]
         letter = self.layout[("lda", "ldb", "ldc").index(operand)]
         leading: int = getattr(self, operand)
         return lines[letter == "c"] * leading
 
     def _check_results(self) -> None:
-        """Results must not overlap: they lie behind one another, or side by side within lines of one matrix."""
+        """Check that results do not overlap: they lie one after another, or side by side within lines of one matrix."""
         lines, extent = (self.m, self.n) if self.layout[2] == "r" else (self.n, self.m)
         assert self.ldc is not None and self.stride_c is not None
         if self.batch == 1 or not lines * extent:
@@ -170,7 +170,7 @@ class GemmProblem(BaseProblem):
         self._choose("d_op", DOp.codes)
         self._choose("activation", Activation.codes)
         if self.num_d == 0:
-            self._set("d_op", "add")  # so that problems that mean the same are equal
+            self._set("d_op", "add")  # so that equivalent problems are equal
         given = (None,) * self.num_d if self.ld_multi_d is None else tuple(self.ld_multi_d)
         strides = (None,) * self.num_d if self.stride_multi_d is None else tuple(self.stride_multi_d)
         for field, listed in (("ld_multi_d", given), ("stride_multi_d", strides)):
@@ -210,7 +210,7 @@ class GemmProblem(BaseProblem):
 
     @property
     def bytes_moved(self) -> int:
-        """Bytes that must be read and written at least: every operand once."""
+        """The least bytes that must be read and written: every operand once."""
         size = ITEM_BYTES
         a, b = self.m * self.k * size[self.dtype_a], self.k * self.n * size[self.dtype_b]
         results = self.batch * self.m * self.n * (2 if self.beta else 1) + sum(self.d_elements)
@@ -219,7 +219,7 @@ class GemmProblem(BaseProblem):
 
     @property
     def d_elements(self) -> list[int]:
-        """Elements of every D tensor."""
+        """The number of elements of every D tensor."""
         line = self.n if self.layout[2] == "r" else self.m
         assert self.ld_multi_d is not None and self.stride_multi_d is not None
         return [
@@ -229,7 +229,7 @@ class GemmProblem(BaseProblem):
 
     @property
     def types(self) -> tuple[str, str, str, str]:
-        """Element types of A, B, C and the sums."""
+        """Element types of A, B, C and the accumulator."""
         return self.dtype_a, self.dtype_b, self.dtype_c, self.dtype_acc
 
     @property
@@ -256,7 +256,7 @@ class GemmProblem(BaseProblem):
 
     @property
     def d_spans(self) -> tuple[int, ...]:
-        """The same of every D tensor."""
+        """The same for every D tensor."""
         assert self.ld_multi_d is not None and self.stride_multi_d is not None
         letter = self.layout[2]
         rows, columns = (1, self.n) if letter == "r" else (self.m, 1)
@@ -273,7 +273,7 @@ class GemmProblem(BaseProblem):
         return last * ITEM_BYTES[dtype] if lines * extent else 0
 
     def in_c(self) -> dict[str, Any]:
-        """What the C struct says of it: words and numbers."""
+        """Return the members of the C struct: words and numbers."""
         return native_types(self) | {name: getattr(self, name) for name in _SAME}
 
     def native(self) -> structs.GemmProblem:
@@ -282,7 +282,7 @@ class GemmProblem(BaseProblem):
 
     @classmethod
     def from_native(cls, address: int) -> GemmProblem:
-        """The problem of the C struct at an address."""
+        """Read the problem from the C struct at an address."""
         read = values(structs.GemmProblem.from_address(address), PROBLEM)
         tensors = {name: read[name][: read["num_d"]] for name in _D_TENSORS}
         return cls(**types_of(read), **{name: read[name] for name in _SAME} | tensors)
@@ -299,17 +299,17 @@ class GemmProblem(BaseProblem):
 
 
 _SAME = tuple(one.name for one in fields(GemmProblem) if one.name in PROBLEM.members and one.name not in _TYPES)
-"""Fields that C calls alike, but for types of elements."""
+"""Fields with the same name in C, except element types."""
 
 
 def native_types(problem: Any) -> dict[str, Any]:
-    """Element types and layouts as the C struct has them, of a problem with groups too."""
+    """Return element types and layouts as the C struct has them, for a problem with or without groups."""
     a, b, c = (_LAYOUTS[letter] for letter in problem.layout)
     return {name: getattr(problem, name) for name in _TYPES} | {"layout_a": a, "layout_b": b, "layout_c": c}
 
 
 def types_of(read: dict[str, Any]) -> dict[str, Any]:
-    """Element types and layout of what the C struct has."""
+    """Return element types and layout from the members of the C struct."""
     layout = "".join(_LETTERS[read[name]] for name in ("layout_a", "layout_b", "layout_c"))
     return {"dtype": read["dtype_a"], "layout": layout, **{name: read[name] for name in _TYPES}}
 

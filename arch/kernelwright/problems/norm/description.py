@@ -14,9 +14,9 @@ class NormOp(Word, c_type="kw_norm_op", prefix="KW_OP_", first=48):
 
 
 LARGEST = {"int8": 127.0, "fp8": 448.0}
-"""The number that the largest result of a row becomes, by the type of quantised results."""
+"""The value to which the largest result of a row is scaled, by the type of quantised results."""
 LARGEST_FNUZ = 240.0
-"""That of fp8 on architectures whose 8-bit floats have the FNUZ format."""
+"""The same for fp8 on architectures whose 8-bit floats have the FNUZ format."""
 
 _STRIDE = "elements from one row to the next, of"
 

@@ -17,41 +17,41 @@ from kernelwright.problems.structs import make, values
 
 KINDS = ("rms", "layer")
 DTYPES = ("fp32", "fp16", "bf16")
-"""Element types that are normalised."""
+"""Element types that can be normalised."""
 _STRIDES = tuple(name for name in PROBLEM.members if name.startswith("stride_"))
 _MAX_ELEMENTS = 2**57
 
 
 def op_name(kind: str, backward: bool) -> str:
-    """What the C ABI calls the operation, such as ``rms norm backward``."""
+    """Return the name of the operation in the C ABI, such as ``rms norm backward``."""
     return f"{kind} norm backward" if backward else f"{kind} norm"
 
 
 OPS: Mapping[int, tuple[str, bool]] = {
     NormOp.codes[op_name(kind, backward)]: (kind, backward) for kind in KINDS for backward in (False, True)
 }
-"""Kind and direction by the number of the C ABI."""
+"""Kind and direction by the operation's number in the C ABI."""
 
 
 @dataclass(frozen=True, repr=False)
 class NormProblem(BaseProblem):
-    """RMS norm or layer norm of each row of a matrix (rows, columns), or its gradient. Arithmetic is in fp32.
+    """RMS norm or layer norm of each row of a (rows, columns) matrix, or its gradient. Arithmetic is in fp32.
 
-    Forward, ``y = norm(x + residual) * weight + bias``, and the sum of x and residual is written too. Backward, dx and
-    the gradients of weight and bias of dy; dsum, the gradient of the written sum, is added to dx.
+    Forward, ``y = norm(x + residual) * weight + bias``, and the sum of x and residual is written too. Backward computes
+    dx and the gradients of weight and bias from dy; dsum, the gradient of the written sum, is added to dx.
 
     :ivar kind: ``rms`` or ``layer``.
-    :ivar rows: rows, 0 or more; ``columns``: elements of each, 1 or more, which lie side by side.
-    :ivar dtype: element type of x and all that has its shape: ``fp32``, ``fp16`` or ``bf16``.
-    :ivar dtype_y: of y: by default ``dtype``; ``int8`` or ``fp8`` for a result that is quantised row by row.
-    :ivar dtype_w: of weight and bias: ``dtype`` (the default) or ``fp32``.
-    :ivar weight: whether there is a weight; ``bias`` likewise, of layer norm.
+    :ivar rows: number of rows, 0 or more; ``columns``: contiguous elements of each row, 1 or more.
+    :ivar dtype: element type of x and of every operand of its shape: ``fp32``, ``fp16`` or ``bf16``.
+    :ivar dtype_y: element type of y, by default ``dtype``; ``int8`` or ``fp8`` for a result quantised row by row.
+    :ivar dtype_w: element type of weight and bias: ``dtype`` (the default) or ``fp32``.
+    :ivar weight: whether there is a weight; ``bias`` likewise, for layer norm.
     :ivar residual: forward: whether a residual is added; backward: whether dsum is.
     :ivar backward: whether the gradients are computed.
     :ivar epsilon: added to the mean of squares; 0 or more.
     :ivar stride_x: elements from one row to the next, by default ``columns``; ``stride_residual`` (of dsum too),
         ``stride_y`` (of dx too), ``stride_sum`` and ``stride_dy`` likewise; 0 where the problem lacks the operand.
-    :raises ProblemError: for an illegal number, word or stride, and rows of results that would overlap.
+    :raises ProblemError: for an illegal number, word or stride, or rows of results that would overlap.
     """
 
     kind: str
@@ -95,7 +95,7 @@ class NormProblem(BaseProblem):
     __hash__ = BaseProblem.__hash__
 
     def _stride(self, name: str) -> int:
-        """Elements from one row to the next; those of a single row mean nothing, and are those of dense rows."""
+        """The elements from one row to the next; the stride of a single row means nothing and is that of dense rows."""
         if not self._has(name.removeprefix("stride_")):
             return 0
         given = getattr(self, name)
@@ -119,12 +119,12 @@ class NormProblem(BaseProblem):
 
     @property
     def flops(self) -> int:
-        """Additions and multiplications, about: six for each element, of gradients twelve."""
+        """Additions and multiplications, approximately: six for each element, twelve for gradients."""
         return (12 if self.backward else 6) * self.rows * self.columns
 
     @property
     def bytes_moved(self) -> int:
-        """Bytes of operands that are read and written at least once."""
+        """Bytes of the operands, each read or written once."""
         x, y, w = (ITEM_BYTES[dtype] for dtype in (self.dtype, self.dtype_y, self.dtype_w))
         tensors = x + y + (x * (1 if self.backward else 2) if self.residual else 0) + (x if self.backward else 0)
         vectors = (self.weight + self.bias) * w * (2 if self.backward else 1)
@@ -138,7 +138,7 @@ class NormProblem(BaseProblem):
 
     @classmethod
     def from_native(cls, address: int) -> NormProblem:
-        """The problem of the C struct at an address."""
+        """Read the problem from the C struct at an address."""
         struct = structs.NormProblem.from_address(address)
         read: dict[str, Any] = values(struct, PROBLEM)
         kind, backward = OPS[struct.op]

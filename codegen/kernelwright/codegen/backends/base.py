@@ -1,4 +1,4 @@
-"""What a backend must know: commands for a kernel, commands for a library. Symbols are the operations'."""
+"""The interface of a backend: commands for a kernel and commands for a library. Operations provide the symbols."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from kernelwright.codegen.trees import tree_of
 
 
 class Toolchain(Protocol):
-    """What compiles and links; every field of it shows in the actions that it makes."""
+    """A compiler and linker; each of its fields shows in the actions that it makes."""
 
     @property
     def identity(self) -> str:
         """One line for the manifest that changes whenever the compiler, its version or its flags do."""
 
     def for_editor(self) -> Toolchain:
-        """The same compiles as commands for an editor's clang, which runs none of our drivers."""
+        """The same toolchain with commands for an editor's clang, which runs none of our drivers."""
 
 
 class Backend(Protocol):
@@ -34,16 +34,16 @@ class Backend(Protocol):
 
     @property
     def name(self) -> str:
-        """As architecture files and operations call it."""
+        """The name that architecture files and operations use."""
 
     @property
     def host(self) -> HostToolchain:
-        """Compiles the C sources of a library and links it."""
+        """The toolchain that compiles the C sources of a library and links it."""
 
     def kernel_actions(self, kernel: Kernel, arch: Arch, header: str) -> KernelActions:
         """Actions from the rendered header (path ``<arch>/<name>.hpp``) to this kernel's objects.
 
-        The other files that the operation's templates make stand beside the header.
+        The other files that the operation's templates produce lie beside the header.
         """
 
     def library_actions(
@@ -51,21 +51,21 @@ class Backend(Protocol):
     ) -> tuple[Action, ...]:
         """Compile the rendered kernel table (C, path ``table``) and link it with ``objects`` into ``library``.
 
-        ``operations`` are those of the library's kernels, whose launchers it contains.
+        ``operations`` are the operations of the library's kernels, whose launchers it contains.
         """
 
     def group_action(self, objects: Sequence[str], output: str) -> Action:
-        """Put ``objects`` into the one object ``output``, which ``library_actions`` takes in their place."""
+        """Combine ``objects`` into the one object ``output``, which ``library_actions`` takes in their place."""
 
     def join(self, kernels: Sequence[Kernel], arch: Arch, headers: Sequence[str]) -> Joined | None:
-        """One command for the compiles of several kernels of one operation for ``arch``.
+        """Return one command that compiles several kernels of one operation for ``arch``.
 
-        None if a compiler writes what cannot be cut into the kernels' own parts.
+        None if a compiler's output cannot be cut into the kernels' own parts.
         """
 
 
 def one_compile(command: Command, kernel: Kernel, header: str, output: str) -> KernelActions:
-    """The actions of a kernel whose object is all that is made of its header, and the report too."""
+    """The actions of a kernel whose only output is an object, which is the report too."""
     action = command.action(f"compile {output}", f"Compile {kernel.name} for {kernel.arch}", [header], [output])
     return KernelActions(files=(), actions=(action,), objects=(output,), report=output)
 
@@ -73,7 +73,7 @@ def one_compile(command: Command, kernel: Kernel, header: str, output: str) -> K
 def launcher_sources(operations: Iterable[str], backend: str) -> dict[str, str]:
     """The launcher sources that operations add to a library: path by name.
 
-    ValueError if two operations give different sources one name.
+    ValueError if two operations give different sources the same name.
     """
     sources: dict[str, str] = {}
     for name in operations:
@@ -84,7 +84,7 @@ def launcher_sources(operations: Iterable[str], backend: str) -> dict[str, str]:
 
 
 def source_trees(source: str, *trees: str) -> tuple[str, ...]:
-    """What the compile of a launcher source sees: ``trees``, shared ones and the tree that it lies in, each once."""
+    """Trees that the compile of a launcher source sees: ``trees``, shared ones and the source's own tree, each once."""
     return tuple(dict.fromkeys((*trees, "widths", "shared_launcher", tree_of(source))))
 
 

@@ -23,7 +23,7 @@ from kernelwright.files.counts.instruction_set import names
 _LAUNCHER = "hip_common_launcher"
 _SOURCES = launcher_files("ck_tile", "common", "code_object", "runtime")
 _TREES = ("abi", "hip_common")
-# What each kernel adds to the memory of a compile of several.
+# Memory in MB that each further kernel adds to a compile of several.
 _ANOTHER_MB = 40
 _COUNT_MB = 160
 
@@ -71,7 +71,7 @@ class CkTileBackend:
         )
 
     def _compile(self, kernel: Kernel, arch: Arch, source: str, assembly: str, count: int) -> Command:
-        """``count`` kernels like this one, instantiated by ``source``, to device assembly."""
+        """Compile ``count`` kernels like this one, instantiated by ``source``, to device assembly."""
         part = operation(kernel.spec.op).on_backend(self.name)
         trees = ("hip_common", *part.trees)
         hip = self.hip.with_stock_headers() if part.takes_stock_headers(kernel, arch) else self.hip
@@ -79,9 +79,9 @@ class CkTileBackend:
         return hip.compile(source, assembly, arch.target, trees, memory_mb)
 
     def join(self, kernels: Sequence[Kernel], arch: Arch, headers: Sequence[str]) -> Joined | None:
-        """A source that includes the headers to assembly, which is cut by the kernels' symbols.
+        """A source that includes the headers, compiled to assembly, which is cut by the kernels' symbols.
 
-        None for operations whose kernels would not be the same, and with ROCm's compiler, where nobody has compared.
+        None for operations whose kernels would differ, and with ROCm's compiler, for which this was never compared.
         """
         part = operation(kernels[0].spec.op).on_backend(self.name)
         if self.hip.id == "rocm" or not part.joins or any(part.takes_stock_headers(kernel, arch) for kernel in kernels):
@@ -100,13 +100,13 @@ class CkTileBackend:
         return Joined(file, command.action(f"compile:{base}", about, (file.path, *headers), (f"{base}.s",)), cut)
 
     def group_action(self, objects: Sequence[str], output: str) -> Action:
-        """A relocatable object of many objects."""
+        """Combine objects into one relocatable object."""
         return self.host.group(objects, output)
 
     def library_actions(
         self, arch: Arch, table: str, objects: Sequence[str], library: str, operations: Sequence[str]
     ) -> tuple[Action, ...]:
-        """Compile the table and the launcher (which knows its architecture), and link."""
+        """Compile the table and the launcher (which knows its architecture), and link both."""
         base = library.removesuffix(".so")
         table_object = f"{base}_table.o"
         trees = _once(*_TREES, *launcher_trees(operations, self.name))
@@ -128,7 +128,7 @@ class CkTileBackend:
 
 
 def _count(kernel: Kernel, arch: Arch, assembly: str, output: str) -> Command | None:
-    """Assembly to the JSON of what it does; None for instructions or a compute unit of which nothing is known."""
+    """Count what the assembly does, into JSON; None if the instructions or the compute unit are not described."""
     if arch.amdgpu is None or arch.amdgpu.instructions not in names() or arch.compute_unit is None:
         return None
     helpers = operation(kernel.spec.op).expects(kernel, arch).helpers
@@ -137,5 +137,5 @@ def _count(kernel: Kernel, arch: Arch, assembly: str, output: str) -> Command | 
 
 
 def _once(*trees: str) -> tuple[str, ...]:
-    """Kernels and launchers see some of the same headers."""
+    """Merge trees, each once: kernels and launchers share some headers."""
     return tuple(dict.fromkeys(trees))

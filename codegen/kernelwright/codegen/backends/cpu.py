@@ -29,7 +29,7 @@ class CpuBackend:
         self.host = host
 
     def kernel_actions(self, kernel: Kernel, arch: Arch, header: str) -> KernelActions:
-        """One compile: the header to ``<arch>/<name>.o``, its own report, for the level and the kernel's features."""
+        """One compile: the header to ``<arch>/<name>.o``, also the report, for the level and the kernel's features."""
         output = header.removesuffix(".hpp") + ".o"
         own = operation(kernel.spec.op)
         extra = [cpu_facts(arch).features[feature] for feature in own.features(kernel.spec, arch)]
@@ -39,16 +39,16 @@ class CpuBackend:
         return one_compile(command, kernel, header, output)
 
     def group_action(self, objects: Sequence[str], output: str) -> Action:
-        """A relocatable object of many objects."""
+        """Combine objects into one relocatable object."""
         return self.host.group(objects, output)
 
     def join(self, kernels: Sequence[Kernel], arch: Arch, headers: Sequence[str]) -> None:
-        """A compile takes a second."""
+        """None: one compile takes about a second."""
 
     def library_actions(
         self, arch: Arch, table: str, objects: Sequence[str], library: str, operations: Sequence[str]
     ) -> tuple[Action, ...]:
-        """Compile the table and the launchers for any x86-64 processor, and link all."""
+        """Compile the table and the launchers for any x86-64 processor, and link everything."""
         stem = library.removesuffix(".so")
         table_object = f"{stem}_table.o"
         baseline = self.host.cpu_flags("x86_64")
@@ -71,7 +71,7 @@ class CpuBackend:
 
 
 def cpu_facts(arch: Arch) -> CpuFacts:
-    """What the architecture file says of the CPU; ArchError if it has no section ``cpu``."""
+    """Return the architecture file's section ``cpu``; ArchError if it has none."""
     if arch.cpu is None:
         raise ArchError(f"arch {arch.name} is of the backend cpu, but its file has no section 'cpu'; add it")
     return arch.cpu

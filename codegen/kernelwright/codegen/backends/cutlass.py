@@ -41,16 +41,16 @@ class CutlassBackend:
         return one_compile(command, kernel, header, output)
 
     def group_action(self, objects: Sequence[str], output: str) -> Action:
-        """A relocatable object of many objects."""
+        """Combine objects into one relocatable object."""
         return self.host.group(objects, output)
 
     def join(self, kernels: Sequence[Kernel], arch: Arch, headers: Sequence[str]) -> None:
-        """An object holds host code too."""
+        """None: an object holds host code too."""
 
     def library_actions(
         self, arch: Arch, table: str, objects: Sequence[str], library: str, operations: Sequence[str]
     ) -> tuple[Action, ...]:
-        """Compile the table and the shared run-time sources, and link all with the static CUDA runtime."""
+        """Compile the table and the shared run-time sources, and link everything with the static CUDA runtime."""
         stem = library.removesuffix(".so")
         trees = (*_TREES, *launcher_trees(operations, self.name))
         table_object = f"{stem}_table.o"
@@ -70,14 +70,14 @@ class CutlassBackend:
         )
 
     def _link(self, objects: Sequence[str], library: str) -> Command:
-        command = self.host.link_shared(objects, library, _CUDART, compiler_rt=True)  # CUTLASS divides 128 bits
+        command = self.host.link_shared(objects, library, _CUDART, compiler_rt=True)  # CUTLASS divides 128-bit integers
         # The static CUDA runtime has symbols of default visibility; the map keeps them inside.
         argv = (*command.argv, f"-L{CUDA}/lib", f"-Wl,--version-script=__{_LAUNCHER}/launchers/cuda/common/library.map")
         return dataclasses.replace(command, argv=argv, trees=(*command.trees, "cuda", _LAUNCHER))
 
 
 def _recognition(arch: Arch) -> tuple[str, ...]:
-    """What the launcher compares a device with, and the multiprocessors that it plans for where there is no device.
+    """Macros with which the launcher recognises a device, and the multiprocessors that it plans for without a device.
 
     ArchError if the architecture file has no section ``cuda``.
     """

@@ -1,4 +1,4 @@
-"""The backends by the name that architecture files use, each imported when it is first asked for."""
+"""Backends by the name that architecture files use, each imported on first use."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ _BACKENDS = {
 
 
 def backend_names() -> tuple[str, ...]:
-    """Every backend, sorted."""
+    """Return the names of all backends, sorted."""
     return tuple(sorted(_BACKENDS))
 
 
 def backend_for(arch: Arch, toolchains: Mapping[str, ToolchainChoice], for_editor: bool = False) -> Backend:
-    """The backend of ``arch`` with the toolchains chosen for it; see :func:`toolchain` for the choices.
+    """Return the backend of ``arch`` with the toolchains chosen for it; see :func:`toolchain` for the choices.
 
     ``for_editor`` gives commands for an editor's own clang in place of those that a build runs.
     """
@@ -51,11 +51,11 @@ def toolchains_for(arch: Arch, toolchains: Mapping[str, ToolchainChoice]) -> dic
 
 
 def toolchain(kind: str, choice: ToolchainChoice) -> Toolchain:
-    """One toolchain: ``"zig"``, ``"system"`` or ``"system:/usr/bin/g++"``, or ``{"choice": "system", …}``.
+    """Return one toolchain: ``"zig"``, ``"system"`` or ``"system:/usr/bin/g++"``, or ``{"choice": "system", …}``.
 
-    A word is found on this machine, see :func:`kernelwright.codegen.toolchains.system_tools.system_options`; an object
-    has every argument of the factory, fingerprints included. Raises SpecError for a kind or choice that does not exist,
-    arguments that are missing or unknown, and a program that does not run.
+    A word is resolved on this machine, see :func:`kernelwright.codegen.toolchains.system_tools.system_options`; an
+    object has every argument of the factory, fingerprints included. Raises SpecError for an unknown kind or choice,
+    missing or unknown arguments, and a program that does not run.
     """
     if kind not in _TOOLCHAINS:
         raise SpecError(
@@ -84,7 +84,7 @@ def toolchain(kind: str, choice: ToolchainChoice) -> Toolchain:
 
 
 def toolchain_words(kind: str) -> tuple[str, ...]:
-    """What may be said of a kind: ``("zig", "system[:PATH]")``."""
+    """Return the allowed words for a kind: ``("zig", "system[:PATH]")``."""
     return tuple(f"{name}[:PATH]" if (kind, name) in SYSTEM_TOOLS else name for name in _TOOLCHAINS[kind][2])
 
 

@@ -1,1 +1,1 @@
-"""Several kernels compiled by one command, and its output cut into what compiles of single kernels give."""
+"""Several kernels compiled by one command, whose output is cut into the outputs of single compiles."""

@@ -1,7 +1,7 @@
-"""Cutting the assembly of several AMD kernels into what a compile of each alone writes, byte for byte.
+"""Cuts the assembly of several AMD kernels into what a compile of each alone writes, byte for byte.
 
 clang numbers functions, and labels with them, in the order of the translation unit; everything else of a kernel is the
-same wherever it stands. What is shared between kernels, or not understood, is not cut: UncuttableError.
+same wherever it stands. Anything shared between kernels, or not understood, is not cut: UncuttableError.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ _UNIT = "__hip_cuid_"  # a symbol of every translation unit
 _FUNCTION = re.compile(r"^\t\.text\n(?=\t.*; -- Begin function (\S+)$)", re.M)
 _BEGIN = "; -- Begin function "
 _NUMBER = re.compile(r"^\.Lfunc_end(\d+):$", re.M)
-# Registers of functions that kernels call, of which there must be none.
+# Register counts of functions that kernels call; there must be none.
 _MAXIMA = re.compile(
     r"\t\.text\n\t\.p2alignl .*\n\t\.fill .*\n\t\.section\t\.AMDGPU\.gpr_maximums.*\n"
     r"(?:\t\.set amdgpu\.max_num_\w+, 0\n)+\t\.text\n"
@@ -38,12 +38,12 @@ _COUNTED = re.compile(r"\.L(?!func_end)([a-z_]+?)(\d+)\b")
 
 @dataclass(frozen=True)
 class _Parts:
-    """Assembly, taken apart; functions, objects and entries of the metadata by name, in their order."""
+    """Assembly taken apart: functions, objects and metadata entries by name, in order."""
 
     head: str
     functions: Mapping[str, str]
     maxima: str
-    objects: Mapping[str, tuple[str, str]]  # with the directive of its section
+    objects: Mapping[str, tuple[str, str]]  # with the directive of the object's section
     before: str
     addresses: tuple[str, ...]
     open: str
@@ -52,7 +52,7 @@ class _Parts:
 
 
 def cut(text: str, symbols: Sequence[str]) -> dict[str, str]:
-    """The assembly of each kernel by its symbol; the names of all that is a kernel's start with symbol and underscore.
+    """Return the assembly of each kernel by its symbol; all names of a kernel start with its symbol and an underscore.
 
     UncuttableError if two kernels share something, or a part of the text is not understood.
     """
@@ -89,7 +89,7 @@ def _take_apart(text: str) -> _Parts:
 
 
 def _objects(text: str) -> dict[str, tuple[str, str]]:
-    """Each object without the directive of its section, which stands only where the section changes."""
+    """Return each object without the directive of its section, which is written only where the section changes."""
     by_name = {}
     section = "\t.text\n"
     for part in text.split("\n\n")[:-1]:
@@ -118,7 +118,7 @@ def _put_together(parts: _Parts, prefix: str) -> str:
 
 
 def _with_section(part: str, section: str) -> str:
-    """Behind the object's type, where clang writes it."""
+    """Insert the section directive after the object's type, where clang writes it."""
     head, marker, tail = part.partition(",@object")
     rest, newline, tail = tail.partition("\n")
     if not marker:
@@ -127,7 +127,7 @@ def _with_section(part: str, section: str) -> str:
 
 
 def _numbered(function: str, number: int) -> str:
-    """The function as the one of this number in its translation unit."""
+    """Renumber a function as the one with this number in its translation unit."""
     old = _found(_NUMBER, function)[1]
     for label in set(_LABEL.findall(function)):
         if label.startswith(".LBB") and not label.startswith(f".LBB{old}_"):
@@ -141,7 +141,7 @@ def _padded(label: str) -> str:
 
 
 def _counted_from_0(functions: str) -> str:
-    """Other labels are counted by kind through the translation unit, as those of long branches."""
+    """Renumber other labels, such as those of long branches, which are counted by kind through the translation unit."""
     first: dict[str, int] = {}
     for kind, number in set(_COUNTED.findall(functions)):
         first[kind] = min(first.get(kind, int(number)), int(number))

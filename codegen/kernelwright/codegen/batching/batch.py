@@ -1,4 +1,4 @@
-"""Compiles that one command can do together, and what the local executor must know to run them so."""
+"""Compiles that one command can do together, and what the local executor needs to run them."""
 
 from __future__ import annotations
 
@@ -8,16 +8,16 @@ from dataclasses import dataclass
 from kernelwright.codegen.actions import Action, RenderedFile
 
 MOST = 8
-"""Kernels of one translation unit. More save little, and a unit of 8 takes half a minute of one processor."""
+"""Most kernels of one translation unit. More save little, and a unit of 8 takes half a minute of one processor."""
 
 
 @dataclass(frozen=True)
 class Joined:
     """One command for several compiles.
 
-    ``action`` compiles ``file``, which includes the sources of all, to its only output. ``cut`` makes of that output
-    what each compile alone would have written to its only output, byte for byte, by its path; UncuttableError if that
-    cannot be said of every one of them.
+    ``action`` compiles ``file``, which includes the sources of all, to its only output. ``cut`` divides that output
+    into the outputs of the single compiles, byte for byte, by path; UncuttableError if that is not possible for every
+    one of them.
     """
 
     file: RenderedFile
@@ -29,7 +29,7 @@ class Joined:
 class Batch:
     """Compiles to be done together, at most :data:`MOST`; ``join`` gives the command for any two or more of them.
 
-    ``memory_mb`` is what the command for all of them needs. ``join`` gives None where they cannot be done together.
+    ``memory_mb`` is what the command for all of them needs. ``join`` returns None if they cannot be done together.
     """
 
     members: tuple[Action, ...]
@@ -38,13 +38,13 @@ class Batch:
 
 
 class UncuttableError(ValueError):
-    """An output in which something belongs to no kernel alone, or that is not of a form known here."""
+    """An output with a part that belongs to no single kernel, or of an unknown form."""
 
 
 def sizes(count: int, jobs: int) -> list[int]:
-    """How many of ``count`` compiles to do together where ``jobs`` run at once: nobody waits for a full batch.
+    """Return batch sizes for ``count`` compiles of which ``jobs`` run at once: no job waits for a full batch.
 
-    The batches are as equal as they can be, and of at most :data:`MOST`.
+    Batches are as equal as possible, and of at most :data:`MOST`.
     """
     batches = max(-(-count // MOST), min(count, jobs))
     return [count // batches + (number < count % batches) for number in range(batches)]

@@ -1,1 +1,1 @@
-"""Runs compile plans on this machine: processes, results by content, locks, memory."""
+"""Runs compile plans on this machine: processes, content-addressed results, locks, memory."""

@@ -1,4 +1,4 @@
-"""Building libraries on this machine, without Pants: plan, run, write library and manifest."""
+"""Builds libraries on this machine, without Pants: plan, run, write library and manifest."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def build_libraries(
     out: Path,
     models: Sequence[NamedModel] = (),
 ) -> list[Path]:
-    """``<out>/<arch>/lib<name>.so``, manifest, statement and ``costs.json`` for each selection; the manifests' paths.
+    """Write ``<out>/<arch>/lib<name>.so``, manifest, statement and ``costs.json`` per selection; returns the manifests.
 
     Nothing is written below ``out`` if anything fails. Raises ActionError with a failed command's whole output,
     BrokenKernelError for a kernel that compiled to something useless and LimitError for one beyond its limits.
@@ -63,9 +63,9 @@ def library_files(
     models: Sequence[NamedModel] = (),
     materials: Sequence[Mapping[str, Any]] | None = None,
 ) -> dict[str, bytes]:
-    """What stands in the folder of a library that a plan was run for; ``files`` and ``costs`` are the executor's.
+    """Return the files of a library's folder after its plan has run; ``files`` and ``costs`` come from the executor.
 
-    ``materials``: what commands read besides, see :meth:`LocalExecutor.materials`; without them there is no statement.
+    ``materials``: what else the commands read, see :meth:`LocalExecutor.materials`; without them there is no statement.
     """
     used = models_of(item.arch, models)
     described = library_json(name, item, plan, toolchains, [one.described for one in used])
@@ -80,7 +80,7 @@ def library_files(
 
 
 def _costs_text(item: Selection, plan: CompilePlan, costs: Mapping[str, Cost]) -> str:
-    """Processor seconds and peak megabytes of each kernel's commands, those of cached results included."""
+    """Processor seconds and peak megabytes of each kernel's commands, including those of cached results."""
     by_kernel = {}
     for kernel, road in zip(item.kernels, plan.kernels, strict=True):
         taken = [costs[action.id] for action in road.actions if action.id in costs]
@@ -91,7 +91,7 @@ def _costs_text(item: Selection, plan: CompilePlan, costs: Mapping[str, Cost]) -
 
 
 def read_tree_roots(path: str | Path) -> dict[str, Path]:
-    """The folders of a JSON file ``{tree: folder}``; SpecError if it is none or names an unknown tree."""
+    """Read a JSON file ``{tree: folder}``; SpecError if it is malformed or names an unknown tree."""
     raw = read_json(path)
     if not isinstance(raw, dict) or not all(isinstance(folder, str) for folder in raw.values()):
         raise SpecError(f'{str(path)!r} is no JSON object of tree folders; write {{"zig": folder, …}}')

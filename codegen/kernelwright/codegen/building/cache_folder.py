@@ -1,4 +1,4 @@
-"""The cache folder: where it is, who may write to it, and who uses it at the moment."""
+"""The cache folder: its path, who may write to it, and which processes use it now."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ from kernelwright.codegen.violations import SpecError
 
 CACHE_VARIABLE = "KERNELWRIGHT_CACHE"
 SHARED_VARIABLE = "KERNELWRIGHT_SHARED_CACHE"
-"""``on`` allows a cache that other users can write to."""
+"""The value ``on`` allows a cache that other users can write to."""
 
 FOLDERS = ("actions", "failures", "libraries", "locks", "memory", "named", "running", "sandboxes", "texts", "trees")
 _UNUSABLE = frozenset(
     (errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOTDIR, errno.EEXIST, errno.EISDIR, errno.ELOOP, errno.ENAMETOOLONG)
 )
-_LINKS = 40  # as many as Linux follows in one path
+_LINKS = 40  # as many symbolic links as Linux follows in one path
 
 
 class CacheError(SpecError):
-    """A path that cannot be a cache, or one that has to be written and cannot; the message says what to do."""
+    """A path that cannot be a cache, or one that must be written and cannot be; the message says what to do."""
 
     def __init__(self, root: Path, reason: str) -> None:
         super().__init__(
@@ -54,14 +54,14 @@ def is_shared() -> bool:
 
 
 def make_private(root: Path) -> None:
-    """Make the folders of a cache that are missing, and the missing parents of ``root``, with mode 0700."""
+    """Create the missing folders of a cache, and the missing parents of ``root``, with mode 0700."""
     for folder in (*reversed(root.parents), root, *(root / name for name in FOLDERS)):
         with contextlib.suppress(FileExistsError):
             folder.mkdir(mode=0o700)
 
 
 def check_folder(root: Path) -> None:
-    """CacheError if ``root``, or a path on the way to it, is there and no folder: a file, a pipe, a link to nothing."""
+    """Raise CacheError if ``root``, or a path on the way to it, exists but is no folder: file, pipe, dead link."""
     for path in (*reversed(root.absolute().parents), root):
         if os.path.lexists(path) and not os.path.isdir(path):
             if not path.is_symlink():
@@ -71,9 +71,9 @@ def check_folder(root: Path) -> None:
 
 @contextmanager
 def usable(root: Path) -> Iterator[None]:
-    """CacheError instead of an OSError that the block gets for ``root`` itself: it is no folder, or is read-only.
+    """Turn an OSError for ``root`` itself into CacheError: it is not a folder, or is read-only.
 
-    A full or broken disk stays an OSError, and so does what is wrong with other files.
+    A full or broken disk stays an OSError, and so do errors of other files.
     """
     check_folder(root)
     try:
@@ -88,7 +88,7 @@ def usable(root: Path) -> Iterator[None]:
 
 
 def why_untrusted(path: Path) -> str | None:
-    """Why another user could change what is read below ``path``: the folder and the reason. None if nobody could.
+    """Return the folder below which another user could change what is read at ``path``, and why; None if nobody could.
 
     Checks every folder and link on the way from ``/`` to ``path``, which need not exist, and its direct subfolders.
     Each must belong to this user or root, and be writable only by its owner or by the owner's private group (the group
@@ -110,9 +110,9 @@ def why_untrusted(path: Path) -> str | None:
 
 
 def why_untrusted_result(path: Path) -> str | None:
-    """Why another user could change a result: a file or folder at or below ``path``, and the reason.
+    """Return the file or folder at or below ``path`` that another user could change, and why; None if nobody could.
 
-    In a folder of this user alone, others may still hold what they made while they could write there.
+    Even in a folder of this user alone, others may still own what they created while they could write there.
     """
     try:
         inner = path.rglob("*") if path.is_dir() and not path.is_symlink() else ()
@@ -122,7 +122,7 @@ def why_untrusted_result(path: Path) -> str | None:
 
 
 def why_foreign(path: Path) -> str | None:
-    """Which file or folder at or below ``path`` belongs to another user, neither this one nor root."""
+    """A file or folder at or below ``path`` that belongs to neither this user nor root; None if there is none."""
     for folder, folders, files in os.walk(path):
         for name in (*folders, *files):
             with contextlib.suppress(FileNotFoundError):
@@ -149,7 +149,7 @@ def _why_untrusted(path: Path) -> str | None:
 
 
 def _steps(path: Path) -> Iterator[Path]:
-    """Every folder and link that is passed on the way to a path, from ``/`` on."""
+    """Yield every folder and link on the way from ``/`` to a path."""
     waiting = list(reversed(path.absolute().parts))
     here, links = Path(waiting.pop()), 0
     yield here
@@ -190,13 +190,13 @@ def _group(number: int) -> str:
 
 
 class RunningMark:
-    """Says that this process reads results of a cache, until it is closed or the process ends.
+    """Marks that this process reads results of a cache, until it is closed or the process ends.
 
-    Eviction leaves everything that was used since the oldest mark was made.
+    Eviction keeps everything that was used since the oldest mark was made.
     """
 
     def __init__(self, root: Path) -> None:
-        """Waits for an eviction that is under way."""
+        """Wait for an eviction that is under way, then make the mark."""
         self._descriptor = -1
         (root / "running").mkdir(parents=True, exist_ok=True)
         with _gate(root, fcntl.LOCK_SH):
@@ -205,7 +205,7 @@ class RunningMark:
             fcntl.flock(self._descriptor, fcntl.LOCK_SH)
 
     def close(self) -> None:
-        """May be called again; does nothing in a forked child, which shares the lock."""
+        """Remove the mark. May be called again; does nothing in a forked child, which shares the lock."""
         if self._descriptor >= 0 and self._owner == os.getpid():
             with contextlib.suppress(OSError):
                 self._path.unlink()
@@ -218,9 +218,9 @@ class RunningMark:
 
 @contextmanager
 def evicting(root: Path) -> Iterator[float]:
-    """Let no build start within the block; yields since when builds are running, in seconds of the epoch.
+    """Keep builds from starting within the block; yields the start of the oldest running build in epoch seconds.
 
-    That is infinity if none runs. Marks of processes that have ended are removed.
+    Yields infinity if no build runs. Marks of processes that have ended are removed.
     """
     (root / "running").mkdir(parents=True, exist_ok=True)
     with _gate(root, fcntl.LOCK_EX):
@@ -232,9 +232,9 @@ def _running(root: Path) -> Iterator[float]:
         try:
             began = path.stat().st_mtime
             descriptor = os.open(path, os.O_RDONLY)
-        except FileNotFoundError:  # it just ended
+        except FileNotFoundError:  # the process just ended
             continue
-        except PermissionError:  # another user's, in a shared cache
+        except PermissionError:  # another user's mark, in a shared cache
             yield began
             continue
         try:
@@ -257,6 +257,6 @@ def _gate(root: Path, kind: int) -> Iterator[None]:
 
 
 def touch(path: Path) -> None:
-    """Note that a result was used just now; nothing happens in a cache that can only be read."""
+    """Record that a result was used just now; does nothing in a read-only cache."""
     with contextlib.suppress(OSError):
         os.utime(path)

@@ -1,4 +1,4 @@
-"""How large a cache is, and removing the least recently used results."""
+"""Size of a cache, and eviction of the least recently used results."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ from kernelwright.codegen.building.sandbox import sandbox_in
 from kernelwright.codegen.violations import SpecError
 
 KINDS = ("actions", "libraries", "failures", "texts", "named")
-"""Folders of a cache whose entries can be removed; ``named`` are the caches of the compilers."""
+"""Folders of a cache whose entries can be removed; ``named`` holds the caches of the compilers."""
 
 _RESULT = re.compile(r"[0-9a-f]{64}(\.json)?")
 # Nothing else is a result: neither what is being written, nor the files of a folder that is no cache.
-_MARGIN_S = 5.0  # between the clock of a file system and ours
+_MARGIN_S = 5.0  # clock difference in seconds allowed between a file system and this machine
 
 
 @dataclass(frozen=True)
 class Entry:
-    """A result in a cache: its bytes, and when it was last used, in seconds of the epoch."""
+    """A result in a cache: its size in bytes, and when it was last used, in seconds of the epoch."""
 
     path: Path
     kind: str
@@ -35,13 +35,13 @@ class Entry:
 
     @property
     def lock(self) -> str:
-        """Name of the lock that is held by whoever makes this entry."""
+        """The name of the lock held by the process that makes this entry."""
         return f"library-{self.path.name}" if self.kind == "libraries" else self.path.stem
 
 
 @dataclass
 class Pruned:
-    """What was removed, what is left, and how many entries would have gone but are in use; sizes in bytes."""
+    """What was removed, what is left, and how many entries were kept only because they are in use; sizes in bytes."""
 
     removed: int = 0
     removed_bytes: int = 0
@@ -52,7 +52,7 @@ class Pruned:
 
 
 def entries(root: Path) -> list[Entry]:
-    """All results of a cache, the least recently used first."""
+    """Return all results of a cache, least recently used first."""
     return sorted(
         (entry for kind in KINDS for entry in _entries(root / kind, kind)), key=lambda entry: (entry.used, entry.path)
     )
@@ -61,9 +61,9 @@ def entries(root: Path) -> list[Entry]:
 def prune(root: Path, max_bytes: int | None, max_age_s: float | None) -> Pruned:
     """Remove what was not used for ``max_age_s`` seconds, then the least recently used until ``max_bytes`` remain.
 
-    Nothing is removed that a process makes at the moment, and nothing that was used since the oldest running build
-    began. Builds that start meanwhile wait. A cache that does not exist is empty. SpecError for a folder that no build
-    has used as a cache.
+    Keeps what a process is making now, and what was used since the oldest running build began. Builds that start
+    meanwhile wait. A cache that does not exist counts as empty. SpecError for a folder that no build has used as a
+    cache.
     """
     done = Pruned()
     if not root.is_dir() or not any(root.iterdir()):
@@ -94,7 +94,7 @@ def prune(root: Path, max_bytes: int | None, max_age_s: float | None) -> Pruned:
 
 
 def _remove(root: Path, entry: Entry, trash: Path) -> bool:
-    """Move an entry out of sight at once; False if a process makes it. The trash is removed with its folder."""
+    """Move an entry to the trash at once; False if a process is making it. The trash is removed with its folder."""
     with entry_lock(root / "locks" / entry.lock, 0) as ours:
         if ours:
             os.rename(entry.path, trash / f"{entry.kind}-{entry.path.name}")
@@ -102,7 +102,7 @@ def _remove(root: Path, entry: Entry, trash: Path) -> bool:
 
 
 def _commands_run(root: Path, own: Path) -> bool:
-    """Whether a command of a build runs, perhaps of one that was killed: it keeps its folder locked."""
+    """Whether a command of a build is running, even of a killed build: a command keeps its folder locked."""
     for folder in (root / "sandboxes").iterdir():
         if folder == own:
             continue

@@ -1,4 +1,4 @@
-"""The local executor: runs a plan's actions in parallel, each in a folder of its own, and caches by content."""
+"""The local executor: runs a plan's actions in parallel, each in its own folder, and caches results by content."""
 
 from __future__ import annotations
 
@@ -52,19 +52,20 @@ class _Result:
 class LocalExecutor:
     """Runs actions with the trees found at ``tree_roots``, keeping every result below ``cache``.
 
-    A result is looked up by command, environment, contents of inputs and identity of trees, so nothing runs twice and
+    Results are keyed by command, environment, contents of inputs and identity of trees, so nothing runs twice and
     nothing stale is used. Results are written to disk, then appear by rename, so several processes may share a cache
-    and any of them may be killed; a result whose bytes are not those that were written is made again. What one process
-    makes, others wait for, at most ``lock_timeout_s`` seconds each; then they make it themselves. A command that failed
+    and any of them may be killed; a result whose bytes have changed is made again. Processes wait for a result that
+    another one is making, at most ``lock_timeout_s`` seconds each; then they make it themselves. A command that failed
     fails again without being run until its inputs change, or with ``retry_failed``.
 
-    At most ``jobs`` commands run at once, and only as many as fit into ``memory_mb``, those of other builds with the
-    same cache included; those on which most depends start first. One that takes longer than ``timeout_s`` seconds is
-    ended with all that it started. ``progress`` hears one line per command, ``watcher`` of every action. ``costs`` are
-    known after a run, by action id.
+    At most ``jobs`` commands run at once, and only as many as fit into ``memory_mb``, including commands of other
+    builds with the same cache; those on the critical path start first. A command that takes longer than ``timeout_s``
+    seconds is ended with all that it started. ``progress`` receives one line per command, ``watcher`` an event per
+    action. ``costs`` holds the costs of a run, by action id.
 
-    The cache's folders are made for this user alone (mode 0700), or by the umask if it is ``shared``. What a run found
-    there is not evicted before the next run, or the end of this object. ``check`` may refuse a path that is read next.
+    The cache's folders are made for this user alone (mode 0700), or by the umask if it is ``shared``. Results that a
+    run found there are not evicted before the next run, or the end of this object. ``check`` may refuse a path before
+    it is read.
     """
 
     tree_roots: Mapping[str, Path]
@@ -92,13 +93,13 @@ class LocalExecutor:
         keep_going: bool = False,
         batches: Sequence[Batch] = (),
     ) -> dict[str, Path]:
-        """Every rendered file and output by its path in the plan, as a file inside the cache (do not change it).
+        """Return every rendered file and output by its path in the plan, as a file inside the cache (do not change it).
 
-        Members of ``batches`` that have no result are made by one command, and each result is stored as its action's
-        own. If that command fails, or its output cannot be divided, each is made by its own command.
+        Members of ``batches`` without a result are made by one command, and each result is stored as its action's own.
+        If that command fails, or its output cannot be divided, each is made by its own command.
 
-        Raises ActionError for the first command that fails; with ``keep_going`` all that can be made is made, then
-        BuildError holds every failure. SpecError: a tree without a folder or a path that may not be; ValueError: a plan
+        Raises ActionError for the first command that fails; with ``keep_going`` everything that can be made is made,
+        then BuildError holds every failure. SpecError: a tree without a folder, or an illegal path; ValueError: a plan
         with inputs that no action makes; CacheError: a cache that cannot be written; OSError: a full or broken disk.
         """
         with usable(self.cache):
@@ -129,9 +130,9 @@ class LocalExecutor:
         return {path: made.path for path, made in ready.items()}
 
     def _forget_what_read_changed_trees(self) -> None:
-        """ActionError if files of a tree changed while commands ran, whose results are removed: they stand for others.
+        """Remove results of commands that ran while files of a tree changed, and raise ActionError.
 
-        Nobody can say which of the two a command read.
+        It is not known which version such a command read.
         """
         changed = set(self._trees.changed()) if self._ran else set()
         stale = {action: entry for action, entry in self._ran.items() if changed & set(action.trees)}
@@ -147,7 +148,10 @@ class LocalExecutor:
         return self.cache / "failures" / f"{entry.name}.json"
 
     def missing(self, files: Sequence[RenderedFile], actions: Sequence[Action]) -> list[Action]:
-        """Those actions that a run would have to execute: without a result, or behind one. CacheError as in a run."""
+        """Return the actions that a run would have to execute: those without a result, and their dependents.
+
+        CacheError as in a run.
+        """
         with usable(self.cache):
             self._prepare(files, actions)
         ready = {file.path: Made(Path(), hashlib.sha256(file.text.encode()).hexdigest()) for file in files}
@@ -165,7 +169,7 @@ class LocalExecutor:
                 ready.update(outputs)
 
     def materials(self, actions: Sequence[Action]) -> list[dict[str, Any]]:
-        """Resource descriptors of toolchains and headers that actions of the last run read."""
+        """Return resource descriptors of the toolchains and headers that actions of the last run read."""
         return self._trees.materials({tree for action in actions for tree in action.trees})
 
     def _prepare(self, files: Sequence[RenderedFile], actions: Sequence[Action]) -> None:
@@ -180,7 +184,7 @@ class LocalExecutor:
             self._trees.get(tree)
 
     def _make(self, action: Action, ready: Mapping[str, Made], slots: MemorySlots, patient: bool) -> _Result | None:
-        """The result of an action; None if another process is at it and we are not ``patient``."""
+        """Return the result of an action; None if another process is making it and we are not ``patient``."""
         entry = self._entry(action, ready)
         outputs = verified(entry, action.outputs)
         if outputs is not None:
@@ -193,7 +197,7 @@ class LocalExecutor:
 
     def _make_locked(self, action: Action, entry: Path, ready: Mapping[str, Made], slots: MemorySlots) -> _Result:
         record = self._record(entry)
-        for attempt in range(3):  # again only if somebody damages what was just written
+        for attempt in range(3):  # again only if the entry was damaged right after it was written
             outputs = verified(entry, action.outputs)
             if outputs is not None:
                 touch(entry)
@@ -254,7 +258,7 @@ class LocalExecutor:
                 (sandbox / output).write_bytes(parts[output])
                 keep(sandbox, member.outputs, entry, cost, self.shared)
                 made = verified(entry, member.outputs)
-                if made is not None:  # else somebody damages what was just written
+                if made is not None:  # otherwise the entry was damaged right after it was written
                     results[member] = _Result(made, cost, False)
             return results
 
@@ -265,7 +269,7 @@ class LocalExecutor:
     def _execute(
         self, action: Action, sandbox: Path, ready: Mapping[str, Made], kept: Collection[int], record: Path | None
     ) -> Cost:
-        """Runs a command; ``record`` keeps that it failed."""
+        """Run a command; ``record`` is the file that remembers a failure."""
         for path in action.inputs:
             target = sandbox / path
             target.parent.mkdir(parents=True, exist_ok=True)
@@ -323,7 +327,7 @@ class LocalExecutor:
 
 
 class _Run:
-    """One run of an executor: what waits for inputs, what is able to start, what runs, what failed."""
+    """One run of an executor: actions that wait for inputs, that are ready, that run, and that failed."""
 
     def __init__(
         self,
@@ -362,7 +366,7 @@ class _Run:
             self._start(pool)
             if not self.running:
                 if self.errors:
-                    return  # the rest needs what could not be made
+                    return  # the rest depends on what could not be made
                 missing = {path for paths in self.waiting.values() for path in paths}
                 raise ValueError(f"no action makes {', '.join(sorted(missing))}")
             for future in wait(self.running, return_when=FIRST_COMPLETED).done:
@@ -375,7 +379,7 @@ class _Run:
             self._push(action, patient=False)
 
     def _push(self, action: Action, patient: bool) -> None:
-        """Those that another process is at come last, and are then waited for."""
+        """Queue an action; those that another process is making come last, and are then waited for."""
         heapq.heappush(self.able, (patient, -self.urgency[action], next(self.pushed), action))
 
     def _start(self, pool: ThreadPoolExecutor) -> None:
@@ -401,7 +405,7 @@ class _Run:
         return {action: self.executor._make(action, ready, self.slots, patient)}
 
     def _take(self, batch: Batch) -> list[Action]:
-        """Those members of a batch that are able to start; none of the batch is tried again as one."""
+        """Return the members of a batch that are ready to start; none of the batch is tried again as one."""
         for member in batch.members:
             del self.batches[member]
         taken = [entry for entry in self.able if entry[3] in batch.members]
@@ -426,7 +430,7 @@ class _Run:
             return
         for action in actions:
             result = results.get(action)
-            if result is None:  # another process is at it, or a batch came to nothing
+            if result is None:  # another process is making it, or a batch failed
                 self._push(action, patient=action in results)
             else:
                 self._made(action, result)

@@ -1,4 +1,4 @@
-"""Commands that failed: what they printed, kept until something that they read changes."""
+"""Commands that failed: their output, kept until something that they read changes."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pathlib import Path
 from kernelwright.codegen.actions import Action
 from kernelwright.codegen.building.store import read_json, write_atomically
 
-# What a full disk or too little memory prints: such a failure says nothing about the command's inputs.
+# Messages of a full disk or too little memory: such a failure says nothing about the command's inputs.
 _TRANSIENT = (
     *("no space left", "nospaceleft", "disk quota exceeded", "input/output error", "inputoutput"),
     *("cannot allocate memory", "out of memory", "outofmemory", "bad_alloc", "systemresources", "memory exhausted"),
@@ -25,7 +25,7 @@ _TRANSIENT = (
     ),
     *("resource temporarily unavailable", "text file busy"),
 )
-# What a driver or a shell prints when somebody ended the program that it started: the out-of-memory killer, a user, a
+# Messages of a driver or shell when the program that it started was killed: by the out-of-memory killer, a user, a
 # batch system, or a full disk under a mapped file (bus error). Drivers of gcc, clang and nvcc then exit with 1 or 255.
 _KILLED = re.compile(
     r"\b(killed|terminated|hangup|interrupt) signal terminated program\b"
@@ -38,13 +38,13 @@ _KILLED = re.compile(
 _KILLED_EXIT_CODES = frozenset(
     128 + number for number in (signal.SIGHUP, signal.SIGINT, signal.SIGBUS, signal.SIGKILL, signal.SIGTERM)
 )
-# As shells report the signal that ended a program; a crash of the compiler itself (SIGSEGV, SIGABRT) is not among them.
+# Exit codes by which shells report a signal; a crash of the compiler itself (SIGSEGV, SIGABRT) is not among them.
 
 
 class ActionError(RuntimeError):
-    """A command that failed or left an output out; the message holds everything it printed.
+    """A command that failed or did not write an output; the message holds everything that it printed.
 
-    ``record`` is the file that remembers it, if it does.
+    ``record`` is the file that remembers the failure, if one does.
     """
 
     def __init__(self, action: Action, reason: str, output: str, record: Path | None = None) -> None:
@@ -57,7 +57,7 @@ class ActionError(RuntimeError):
 
 
 class TimeLimitError(ActionError):
-    """A command that took longer than it may, and was ended with all that it had started."""
+    """A command that exceeded its time limit, and was ended with all that it had started."""
 
     def __init__(self, action: Action, limit_s: float, output: str, record: Path | None = None) -> None:
         self.limit_s = limit_s
@@ -79,9 +79,9 @@ class BuildError(RuntimeError):
 
 
 def remember(record: Path, error: ActionError, exit_code: int) -> None:
-    """Keep a failure that will happen again: the command ended by itself and had disk and memory.
+    """Record a failure that would happen again: the command ended by itself and had disk and memory.
 
-    ``exit_code`` is not 0; below 0 it is minus the signal that ended the command.
+    ``exit_code`` is not 0; a negative value is minus the signal that ended the command.
     """
     text = error.output.lower()
     killed = exit_code < 0 or exit_code in _KILLED_EXIT_CODES or _KILLED.search(text)
@@ -91,7 +91,7 @@ def remember(record: Path, error: ActionError, exit_code: int) -> None:
 
 
 def remember_time_limit(record: Path, error: TimeLimitError) -> None:
-    """Keep that a command took too long for as long again: those who wait for it need not try one after the other.
+    """Record that a command took too long, for as long again: processes that wait for it need not each try in turn.
 
     Later it is tried again, since the machine may have been busy.
     """
@@ -100,7 +100,7 @@ def remember_time_limit(record: Path, error: TimeLimitError) -> None:
 
 
 def remembered(record: Path, action: Action, timeout_s: float) -> ActionError | None:
-    """The failure that was kept at ``record``, if it would happen again to a command that may take ``timeout_s``."""
+    """Return the failure recorded at ``record`` if it would happen again to a command limited to ``timeout_s``."""
     kept = read_json(record)
     if kept is None:
         return None

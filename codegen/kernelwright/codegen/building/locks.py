@@ -14,10 +14,10 @@ _POLL_S = 0.05
 
 @contextmanager
 def entry_lock(path: Path, timeout_s: float) -> Iterator[bool]:
-    """Yield True with the lock ``path`` held, or False if it could not be had within ``timeout_s`` seconds.
+    """Yield True with the lock ``path`` held, or False if it could not be acquired within ``timeout_s`` seconds.
 
     The kernel releases the lock when its holder ends, however it ends, so no lock is stale and nothing needs to be
-    cleaned up. Two threads of one process exclude each other too. The file goes when its last holder is done.
+    cleaned up. Two threads of one process exclude each other too. The last holder removes the file.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     deadline = time.monotonic() + timeout_s
@@ -29,7 +29,7 @@ def entry_lock(path: Path, timeout_s: float) -> Iterator[bool]:
     try:
         yield True
     finally:
-        path.unlink(missing_ok=True)  # while locked, so that a process that waits notices it is gone
+        path.unlink(missing_ok=True)  # while locked, so that a waiting process notices that it is gone
         os.close(descriptor)
 
 

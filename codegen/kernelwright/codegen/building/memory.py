@@ -1,4 +1,4 @@
-"""Memory slots: commands that run at once, in whatever build on this machine, never need more memory than it has.
+"""Memory slots: commands that run at once, in any builds on this machine, never need more memory than it has.
 
 The protocol is the script ``slots.sh``, which commands of Pants run too.
 """
@@ -18,15 +18,17 @@ _QUOTED_OR_COMMENT = re.compile(r"""(?P<quoted>"[^"]*"|'[^']*')|(?:^|(?<=\s))#.*
 
 
 def script_without_comments(text: str) -> str:
-    """The script as commands of Pants have it in their arguments, which are part of every cache key: an edited comment
-    compiles nothing anew. A ``#`` behind a space and outside of quotes begins a comment.
+    """Return the script as commands of Pants pass it in their arguments, which are part of every cache key.
+
+    Without comments, an edited comment recompiles nothing. A ``#`` after a space and outside of quotes begins a
+    comment.
     """
     lines = (_QUOTED_OR_COMMENT.sub(lambda match: match["quoted"] or "", line).rstrip() for line in text.splitlines())
     return "".join(f"{line}\n" for line in lines if line)
 
 
 class MemorySlots:
-    """A budget in megabytes that all processes share which name the same ``folder``."""
+    """A budget in megabytes shared by all processes that name the same ``folder``."""
 
     def __init__(self, folder: Path, budget_mb: int) -> None:
         self.folder = folder
@@ -34,14 +36,14 @@ class MemorySlots:
 
     @contextmanager
     def hold(self, memory_mb: int) -> Iterator[int]:
-        """Wait until ``memory_mb`` fit, and keep them; yields a file descriptor that keeps them where it is open.
+        """Wait until ``memory_mb`` fit and reserve them; yields a file descriptor that keeps them while it is open.
 
-        A child that inherits the descriptor keeps the memory reserved even if this process is killed. Raises OSError
-        if the script cannot run, for example for lack of ``flock``.
+        A child that inherits the descriptor keeps the memory reserved even if this process is killed. Raises OSError if
+        the script cannot run, for example for lack of ``flock``.
         """
         self.folder.mkdir(parents=True, exist_ok=True)
         name = f"{os.getpid()}-{time.monotonic_ns()}.{memory_mb}"
-        new = self.folder / f".{name}"  # the script renames it when it has been locked
+        new = self.folder / f".{name}"  # the script renames it once it is locked
         descriptor = os.open(new, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o644)
         try:
             _run_script("wait", self.folder, memory_mb, self.budget_mb, descriptor, new, keep=(descriptor,))
@@ -52,12 +54,12 @@ class MemorySlots:
             os.close(descriptor)
 
     def busy_mb(self) -> int:
-        """The megabytes of running holders. Removes the files of holders that ended, so only tests may call it."""
+        """The megabytes of running holders. Removes the files of ended holders, so only tests may call it."""
         return int(_run_script("busy", self.folder))
 
 
 def machine_memory_mb(membership: Path = Path("/proc/self/cgroup"), groups: Path = Path("/sys/fs/cgroup")) -> int:
-    """Megabytes of this machine, or less: of its control groups, or of the address space that ``ulimit -v`` leaves.
+    """Return the megabytes of this machine, or the lower limit of its control groups or of ``ulimit -v``.
 
     ``membership`` lists the control groups of a process as /proc does; ``groups`` is the folder of all groups.
     """

@@ -1,4 +1,4 @@
-"""Trees as commands see them: a folder that shows the parts of a tree, and a digest of the contents of its files."""
+"""Trees as commands see them: a folder with the parts of a tree, and a digest of the contents of its files."""
 
 from __future__ import annotations
 
@@ -21,22 +21,22 @@ from kernelwright.codegen.violations import SpecError
 MARGIN_S = 3.0
 """Files that changed less than this many seconds ago are hashed on every use.
 
-The times of a file advance in steps: 4 or 10 ms with the kernel's clock, up to 2 s on some file systems and servers. A
-second change within a step does not show in them.
+File times advance in steps: 4 or 10 ms with the kernel's clock, up to 2 s on some file systems and servers. They do not
+show a second change within a step.
 """
 
 
 class MountedTrees:
-    """The trees of one run, each with the digest that its files had when it was first asked for."""
+    """The trees of one run, each with the digest that its files had on first use."""
 
     def __init__(self, roots: Mapping[str, Path], into: Path) -> None:
-        """``roots`` are folders by tree; what is made of them goes below ``into``."""
+        """``roots`` are folders by tree; folders derived from them go below ``into``."""
         self._roots, self._into = roots, into
         self._found: dict[str, tuple[Path, str]] = {}
         self._lock = threading.Lock()
 
     def get(self, name: str) -> tuple[Path, str]:
-        """A folder that shows the parts of a tree and nothing else, and a digest of what is in them.
+        """Return a folder that shows the parts of a tree and nothing else, and a digest of its contents.
 
         SpecError for a tree without a folder, and for one that lacks a part.
         """
@@ -46,18 +46,18 @@ class MountedTrees:
             return self._found[name]
 
     def materials(self, names: Collection[str]) -> list[dict[str, Any]]:
-        """Resource descriptors of trees, with the digests of :meth:`get`."""
+        """Return the resource descriptors of trees, with the digests of :meth:`get`."""
         return [file_material(f"tree {name}", self.get(name)[1]) for name in sorted(names)]
 
     def changed(self) -> list[str]:
-        """Trees whose files are no longer those that :meth:`get` found."""
+        """Return the trees whose files have changed since :meth:`get`."""
         with self._lock:
             return [name for name, (_, digest) in self._found.items() if self._digest_now(name) != digest]
 
     def _digest_now(self, name: str) -> str | None:
         try:
             return self._mount(name)[1]
-        except (SpecError, OSError):  # a part of it is not there, or another one than a rewriting was made for
+        except (SpecError, OSError):  # a part is missing, or differs from the one that a rewrite was made for
             return None
 
     def _mount(self, name: str) -> tuple[Path, str]:
@@ -72,7 +72,7 @@ class MountedTrees:
 
 
 def mount_tree(root: Path, tree: Tree, into: Path) -> tuple[Path, str]:
-    """A folder below ``into`` that links to the parts of a tree at ``root`` and holds nothing else; and its digest.
+    """Make a folder below ``into`` that links to the parts of a tree at ``root`` only; returns it and the digest.
 
     SpecError if ``root`` lacks a part.
     """
@@ -88,10 +88,11 @@ def mount_tree(root: Path, tree: Tree, into: Path) -> tuple[Path, str]:
 
 
 def tree_digest(root: Path, tree: Tree, into: Path) -> str:
-    """sha256 over path, contents and execute permission of every file of a tree. SpecError if ``root`` lacks a part.
+    """Return a sha256 over path, contents and execute permission of every file of a tree.
 
-    As toolchains are hundreds of megabytes, the digest is kept below ``into`` together with the stat results (size,
-    mtime, ctime, inode) of all files, and is read from there as long as none of them changes.
+    SpecError if ``root`` lacks a part. As toolchains are hundreds of megabytes, the digest is kept below ``into``
+    together with the stat results (size, mtime, ctime, inode) of all files, and is reused as long as none of them
+    changes.
     """
     tops = tree.tops(root)
     memo = into / f"{_view(root, tops)}.json"
@@ -107,13 +108,13 @@ def tree_digest(root: Path, tree: Tree, into: Path) -> str:
         digest.update(f"{name}\0{executable}\0{file_digest(Path(path))}\n".encode())
     newest = max((max(status.st_mtime, status.st_ctime) for *_, status in files), default=0.0)
     if newest < begin - MARGIN_S and _stats(_files(tops)) == stats:
-        with contextlib.suppress(OSError):  # a cache that can only be read: hashed again next time
+        with contextlib.suppress(OSError):  # a read-only cache: hashed again next time
             write_atomically(memo, json.dumps({"stats": stats, "digest": digest.hexdigest()}).encode())
     return digest.hexdigest()
 
 
 def _view(root: Path, tops: Mapping[str, Path]) -> str:
-    """A name that says where the links of a view lead: a part may be a link itself, and lead elsewhere later."""
+    """Return a name that depends on the targets of a view's links: a part may be a link that later leads elsewhere."""
     links = sorted((name, str(path.resolve())) for name, path in tops.items())
     return hashlib.sha256(f"{root.resolve()}\0{links}".encode()).hexdigest()[:16]
 
@@ -134,12 +135,12 @@ def _files(tops: dict[str, Path]) -> list[_File]:
 
 
 def _below(folder: str, name: str, ancestors: tuple[tuple[int, int], ...]) -> Iterator[_File]:
-    """Every file below a folder; links are followed, but not to a folder that holds them."""
+    """Yield every file below a folder; links are followed, except to a folder that contains them."""
     with os.scandir(folder) as entries:
         for entry in entries:
             try:
                 status = entry.stat()
-            except FileNotFoundError:  # a link to nothing
+            except FileNotFoundError:  # a dead link
                 continue
             if entry.is_dir():
                 here = (status.st_dev, status.st_ino)
@@ -150,9 +151,9 @@ def _below(folder: str, name: str, ancestors: tuple[tuple[int, int], ...]) -> It
 
 
 def _stats(files: Sequence[_File]) -> str:
-    """One digest of what the file system says of all files.
+    """Return one digest of the stat results of all files.
 
-    A program may set size and mtime as it likes; ctime is the file system's own.
+    A program may set size and mtime as it likes; ctime is set by the file system.
     """
     digest = hashlib.sha256()
     for name, _, status in files:

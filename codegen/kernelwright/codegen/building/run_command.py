@@ -1,4 +1,4 @@
-"""Running one command of a plan, under supervision: nothing that it started outlives it."""
+"""Runs one command of a plan under supervision: nothing that it started outlives it."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from kernelwright.codegen.supervision.supervised import Supervised
 from kernelwright.codegen.toolchains.python import located
 
 TIMEOUT_S = 1800.0
-"""Seconds that a command may take unless somebody says otherwise: ten times what the slowest kernel takes."""
+"""Default time limit of a command in seconds: ten times what the slowest kernel takes."""
 
 
 class RunningCommands:
-    """The commands that run now, which one call ends."""
+    """The commands running now, which :meth:`close` ends."""
 
     def __init__(self) -> None:
         self._running: set[Supervised] = set()
@@ -28,7 +28,7 @@ class RunningCommands:
         self._lock = threading.Lock()
 
     def close(self) -> None:
-        """End every command, and each that is about to start."""
+        """End every running command, and each that is about to start."""
         with self._lock:
             self._closed = True
             for command in self._running:
@@ -36,7 +36,7 @@ class RunningCommands:
 
     @contextmanager
     def member(self, command: Supervised) -> Iterator[None]:
-        """Lets :meth:`close` end the command within the block."""
+        """Let :meth:`close` end the command within the block."""
         with self._lock:
             self._running.add(command)
             if self._closed:
@@ -51,11 +51,11 @@ class RunningCommands:
 def run_command(
     action: Action, sandbox: Path, kept: Collection[int], timeout_s: float, running: RunningCommands
 ) -> tuple[int, str, Cost]:
-    """Exit code, what it printed and what it took.
+    """Run a command; returns its exit code, its output and its cost.
 
-    ActionError if it cannot be started; TimeLimitError after ``timeout_s`` seconds. Nothing that it started runs any
-    more then, in whatever session; ActionError if that cannot be brought about. A command that outlives us keeps the
-    file descriptors ``kept``: its memory stays reserved, its folder stays.
+    ActionError if it cannot be started; TimeLimitError after ``timeout_s`` seconds. Afterwards nothing that it started
+    still runs, in whatever session; ActionError if that cannot be ensured. A command that outlives us keeps the file
+    descriptors ``kept``: its memory stays reserved, its folder stays.
     """
     begin = time.monotonic()
     try:
@@ -76,9 +76,9 @@ def run_command(
 
 
 def interrupt_on_signals() -> None:
-    """Let SIGTERM and SIGHUP interrupt this program as Ctrl-C does, so that a run ends its commands first.
+    """Let SIGTERM and SIGHUP interrupt this program like Ctrl-C, so that a run ends its commands first.
 
-    The commands run in sessions of their own, so a signal to our group does not reach them.
+    The commands run in sessions of their own, so a signal to our process group does not reach them.
     """
 
     def interrupt(number: int, frame: object) -> None:

@@ -17,10 +17,10 @@ _GRACE_S = 60
 
 @contextmanager
 def sandbox_in(parent: Path) -> Iterator[tuple[Path, int]]:
-    """A new folder below ``parent``, and a file descriptor that keeps it where it is open.
+    """Yield a new folder below ``parent``, and a file descriptor that keeps the folder while it is open.
 
-    Folders of processes that were killed are removed by the next one; a child that inherited the descriptor keeps its
-    folder until it ends.
+    Folders of killed processes are removed by the next one; a child that inherited the descriptor keeps its folder
+    until it ends.
     """
     parent.mkdir(parents=True, exist_ok=True)
     _remove_dead(parent)
@@ -35,7 +35,7 @@ def sandbox_in(parent: Path) -> Iterator[tuple[Path, int]]:
 
 def _remove_dead(parent: Path) -> None:
     for folder in parent.iterdir():
-        with contextlib.suppress(OSError):  # somebody else removes it, or works in it
+        with contextlib.suppress(OSError):  # another process removes it, or works in it
             if time.time() - folder.stat().st_mtime < _GRACE_S:  # its maker may not have locked it yet
                 continue
             descriptor = os.open(folder, os.O_RDONLY)

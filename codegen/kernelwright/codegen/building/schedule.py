@@ -1,4 +1,4 @@
-"""The order of a plan's actions: those first on which the end of the build waits longest."""
+"""Order of a plan's actions: those on the critical path of the build come first."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from kernelwright.codegen.actions import Action
 
 
 def urgencies(actions: Sequence[Action], seconds: Mapping[Action, float]) -> dict[Action, float]:
-    """Seconds from the start of each action to the end of all that wait for it, were nothing else to be done.
+    """Return the seconds from the start of each action to the end of all its dependents, if nothing else ran.
 
-    Starting whichever ready action has most of them is list scheduling by critical path (T. C. Hu, "Parallel
-    sequencing and assembly line problems", 1961); for independent kernels it is longest first, at most 4/3 of the
-    shortest schedule (R. L. Graham, "Bounds on multiprocessing timing anomalies", 1969).
+    Starting the ready action with the largest value is list scheduling by critical path (T. C. Hu, "Parallel sequencing
+    and assembly line problems", 1961); for independent kernels it is longest first, at most 4/3 of the shortest
+    schedule (R. L. Graham, "Bounds on multiprocessing timing anomalies", 1969).
     """
     makers = {output: action for action in actions for output in action.outputs}
     users: dict[Action, list[Action]] = {action: [] for action in actions}
@@ -29,7 +29,7 @@ def urgencies(actions: Sequence[Action], seconds: Mapping[Action, float]) -> dic
 
 
 def _in_order(actions: Sequence[Action], makers: Mapping[str, Action]) -> list[Action]:
-    """Every action behind those that make its inputs; a cycle, which no build can finish, in some order."""
+    """Return every action after those that make its inputs; a cycle, which no build can finish, in any order."""
     done: dict[Action, None] = {}
     seen: set[Action] = set()
     for first in actions:
@@ -46,20 +46,20 @@ def _in_order(actions: Sequence[Action], makers: Mapping[str, Action]) -> list[A
 
 
 class Experience:
-    """Processor seconds that actions took the last time they ran, by their ids, in files below ``folder``."""
+    """Processor seconds that actions took in their last run, by action id, in files below ``folder``."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
 
     def seconds(self, action: Action) -> float:
-        """What it took, or the plan's estimate."""
+        """Return the seconds that an action took, or the plan's estimate."""
         try:
             return float(self._path(action).read_text())
         except (OSError, ValueError):
             return action.seconds
 
     def record(self, action: Action, seconds: float) -> None:
-        """A hint only: a torn or lost file changes nothing but the order of a later build."""
+        """Record the seconds of an action, as a hint: a torn or lost file changes only the order of a later build."""
         path = self._path(action)
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(f"{seconds:.3f}")

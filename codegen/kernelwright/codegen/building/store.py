@@ -1,4 +1,4 @@
-"""Results by content on disk: written whole or not at all, checked whenever they are read."""
+"""Content-addressed results on disk: written whole or not at all, verified on every read."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from pathlib import Path
 
 _DIGESTS = "__sha256.json"
 _COST = "__cost.json"
-# Beside the outputs of a cached result: their digests, and what it cost. No path of a plan starts so.
+# Files beside the outputs of a cached result: their digests and their cost. No path of a plan starts so.
 
 
 @dataclass(frozen=True)
 class Made:
-    """A file in the cache whose contents were found to have this sha256."""
+    """A file in the cache whose contents were verified to have this sha256."""
 
     path: Path
     digest: str
@@ -28,7 +28,7 @@ class Made:
 
 @dataclass(frozen=True)
 class Cost:
-    """What a command took: seconds of processor time (its own and its children's), elapsed seconds, peak megabytes."""
+    """The cost of a command: processor seconds (including its children), elapsed seconds, peak megabytes."""
 
     cpu_s: float
     elapsed_s: float
@@ -36,7 +36,7 @@ class Cost:
 
 
 def verified(entry: Path, outputs: Iterable[str]) -> dict[str, Made] | None:
-    """The outputs of a cached result, if each of them still has the digest that it was stored with."""
+    """Return the outputs of a cached result, if each still has the digest that it was stored with."""
     try:
         recorded = json.loads((entry / _DIGESTS).read_bytes())
         made = {output: Made(entry / output, file_digest(entry / output)) for output in outputs}
@@ -48,7 +48,7 @@ def verified(entry: Path, outputs: Iterable[str]) -> dict[str, Made] | None:
 
 
 def cost_of(entry: Path) -> Cost | None:
-    """What a cached result took to make; None if that was not recorded."""
+    """Return the cost of a cached result; None if it was not recorded."""
     try:
         return Cost(**json.loads((entry / _COST).read_bytes()))
     except (OSError, ValueError, TypeError):
@@ -58,7 +58,7 @@ def cost_of(entry: Path) -> Cost | None:
 def seal(staged: Path, outputs: Iterable[str], cost: Cost, shared: bool = False) -> None:
     """Add digests and cost to the folder of a new result and wait until all of it is on disk.
 
-    No other user can write to its files, whatever the umask is, nor, unless the cache is ``shared``, to its folders.
+    No other user can write to its files, whatever the umask, nor to its folders unless the cache is ``shared``.
     """
     digests = {output: file_digest(staged / output) for output in outputs}
     (staged / _DIGESTS).write_text(json.dumps(digests))
@@ -79,7 +79,7 @@ def keep(sandbox: Path, outputs: Sequence[str], entry: Path, cost: Cost, shared:
 
 
 def close_to_others(staged: Path, shared: bool) -> None:
-    """Take the permission to write from group and others: of files, and of folders unless the cache is ``shared``."""
+    """Remove write permission of group and others from files, and from folders unless the cache is ``shared``."""
     for path in (staged, *staged.rglob("*")):
         mode = path.lstat().st_mode
         if stat.S_ISREG(mode) or (stat.S_ISDIR(mode) and not shared):
@@ -87,7 +87,7 @@ def close_to_others(staged: Path, shared: bool) -> None:
 
 
 def publish(staged: Path, entry: Path, outputs: Iterable[str], discarded: Path) -> None:
-    """Put a sealed result where it is looked for, instead of a damaged one; a sound one of another process stays."""
+    """Move a sealed result to its entry, replacing a damaged one; a sound result of another process stays."""
     listed = tuple(outputs)
     entry.parent.mkdir(parents=True, exist_ok=True)
     while verified(entry, listed) is None:
@@ -133,7 +133,7 @@ def write_atomically(path: Path, data: bytes) -> None:
 
 
 def read_json(path: Path) -> Mapping[str, object] | None:
-    """A JSON object that was written beside results; None where there is none or it is damaged."""
+    """Read a JSON object written beside results; None if it is missing or damaged."""
     try:
         document = json.loads(path.read_bytes())
     except (OSError, ValueError, RecursionError):

@@ -1,4 +1,4 @@
-"""A folder that holds exactly the generated files, without touching those that did not change."""
+"""Keeps a folder that holds exactly the generated files, without touching unchanged ones."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from kernelwright.codegen.violations import SpecError
 from kernelwright.files.strict_json import read_json
 
 RECORD = ".kernelwright-files.json"
-"""Names the files that we wrote, so that only those are ever removed."""
+"""The file that lists what we wrote, so that nothing else is ever removed."""
 
 
 def sync_folder(folder: Path, files: Mapping[str, str]) -> tuple[int, int]:
-    """Write ``files`` (text by relative path) where they differ and remove what an earlier call wrote and is gone.
+    """Write ``files`` (text by relative path) where they differ and remove files of an earlier call that are gone.
 
     Returns how many were written and removed. SpecError if the record of earlier files is damaged.
     """

@@ -1,1 +1,1 @@
-"""C of the descriptions of operations: headers for everyone, and tables of fields for the dispatcher."""
+"""C generated from the descriptions of operations: public headers, and the dispatcher's tables of fields."""

@@ -1,4 +1,4 @@
-"""Public headers: enumerations, constants and structs of a description as C99, in the form of clang-format."""
+"""Public headers: enumerations, constants and structs of a description as C99, formatted as clang-format does."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from kernelwright.problems.fields import Constant, Field, Header, Struct, Verbat
 from kernelwright.problems.shared import ITEM_BYTES, DType
 
 _COLUMNS = 120
-_MAX_SHOWN = 2**32  # limits above are those of arithmetic
+_MAX_SHOWN = 2**32  # limits above come from arithmetic and are not shown
 _BEGIN = '#ifdef __cplusplus\nextern "C" {\n#endif\n'
 _END = "#ifdef __cplusplus\n}\n#endif\n"
 
 
 def header_text(header: Header, module: str) -> str:
-    """The whole header; ``module`` is where its description is."""
+    """Return the whole header; ``module`` is the module of its description."""
     guard = header.path.upper().replace("/", "_").replace(".", "_")
     doc = f"{inspect.cleandoc(header.doc)}\n\nMade of {module} by `kernelwright headers`: edit that."
     includes = [f'#include "{name}"\n' for name in header.includes] or ["#include <stdint.h>\n"]
@@ -89,7 +89,7 @@ def _declared(field: Field) -> str:
 
 
 def _meaning(field: Field) -> str:
-    """The comment of a field: the enumeration that its numbers are of, or their range, stands first."""
+    """The comment of a field, which begins with its enumeration or its range."""
     if isinstance(field.type, type):
         kind = field.type.c_type
     elif (field.least, field.most) == (0, 1):
@@ -102,7 +102,7 @@ def _meaning(field: Field) -> str:
 
 
 def _commented(lines: Sequence[tuple[str, str]]) -> str:
-    """Lines with their comments behind them, in one column where lines follow each other; else above them."""
+    """Lines with their comments: after the line, in one column for consecutive lines, else above it."""
     above = {place for place, (_, said) in enumerate(lines) if not said}
     while True:
         columns = _columns(lines, above)
@@ -120,7 +120,7 @@ def _commented(lines: Sequence[tuple[str, str]]) -> str:
 
 
 def _columns(lines: Sequence[tuple[str, str]], above: set[int]) -> dict[int, int]:
-    """Where comments behind lines begin: one column for lines that follow each other."""
+    """The columns where comments after lines begin: one column for consecutive lines."""
     columns: dict[int, int] = {}
     run: list[int] = []
     for place in range(len(lines) + 1):
@@ -133,7 +133,7 @@ def _columns(lines: Sequence[tuple[str, str]], above: set[int]) -> dict[int, int
 
 
 def _comment(doc: str, indent: str = "") -> str:
-    """Paragraphs in lines of at most 120 columns; those with lines that are indented stay as they are."""
+    """Format paragraphs in lines of at most 120 columns; those with indented lines stay as they are."""
     lines: list[str] = []
     for paragraph in inspect.cleandoc(doc).split("\n\n"):
         verbatim = any(line.startswith("  ") for line in paragraph.splitlines())

@@ -1,4 +1,4 @@
-"""The headers that are made of descriptions: which there are, and where they are checked in.
+"""The headers generated from descriptions, and where they are checked in.
 
 An operation is a folder of ``kernelwright.problems`` with a module ``description``; ``shared`` holds what they share.
 """
@@ -17,7 +17,7 @@ _PACKAGE = "kernelwright.problems"
 
 
 def headers() -> dict[str, str]:
-    """Texts of all headers by their names, as C includes them."""
+    """Return the text of every header by its name in ``#include``."""
     shared = f"{_PACKAGE}.shared"
     texts = {one.path: header_text(one, shared) for one in _described(shared)}
     for operation in operations():
@@ -30,7 +30,7 @@ def headers() -> dict[str, str]:
 
 @functools.cache
 def declared_in() -> dict[object, str]:
-    """The headers of enumerations and structs."""
+    """Return the header that declares each enumeration and struct."""
     modules = ["shared", *(f"{operation}.description" for operation in operations())]
     described = [header for name in modules for header in _described(f"{_PACKAGE}.{name}")]
     return {part: header.path for header in described for part in header.parts}
@@ -43,6 +43,6 @@ def _described(module: str) -> tuple[Header, ...]:
 
 
 def operations() -> list[str]:
-    """The folders of operations that are described."""
+    """Return the folders of operations that have a description."""
     folders = importlib.resources.files(_PACKAGE).iterdir()
     return sorted(one.name for one in folders if one.is_dir() and one.joinpath("description.py").is_file())

@@ -1,4 +1,4 @@
-"""The dispatcher's table of a problem's fields: names, ranges and words, for checks and JSON; and sizes of structs."""
+"""The dispatcher's table of a problem's fields: names, ranges and words, for checks and JSON; and struct sizes."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from kernelwright.problems.fields import INT64_MAX, Header, Member, Struct
 from kernelwright.problems.structs import members
 
 _TYPES = {"uint32_t": "kUint32", "uint64_t": "kUint64", "int64_t": "kInt64", "double": "kReal"}
-# Of the last members of Field in fields.hpp, by their place.
+# Defaults of the last members of Field in fields.hpp, by index.
 _DEFAULTS = {4: "0", 5: "INT64_MIN", 6: "INT64_MAX", 7: "nullptr", 8: "nullptr", 9: "0", 10: "false"}
 
 
 def table_text(header: Header, path: str, module: str) -> str:
-    """The header at ``path``; ``module`` is where the description is."""
+    """Return the header at ``path``; ``module`` is the module of the description."""
     guard = path.upper().replace("/", "_").replace(".", "_")
     structs = [one for one in header.parts if isinstance(one, Struct)]
     included = sorted((header.path, "kernelwright/dispatcher/support/fields.hpp"))
@@ -35,7 +35,7 @@ def table_text(header: Header, path: str, module: str) -> str:
 
 
 def struct_bytes(struct: Struct) -> int:
-    """Its size. ValueError for a struct with bytes between its members: problems are hashed as memory."""
+    """Return the size of a struct. ValueError for padding between its members: problems are hashed as memory."""
     inner = {one.c_type: _made(one.field.type) for one in struct.members.values() if isinstance(one.field.type, Struct)}
     fields = members(struct, inner)
     made = type(struct.c_name, (ctypes.Structure,), {"_fields_": fields})
@@ -72,7 +72,7 @@ def _row(struct: Struct, member: Member) -> str:
 
 
 def _type(member: Member) -> str:
-    """Structs in problems are numbers in a row."""
+    """The type of a member; a struct within a problem counts as a row of numbers."""
     return "kInt64" if isinstance(member.field.type, Struct) else _TYPES.get(member.c_type, "")
 
 

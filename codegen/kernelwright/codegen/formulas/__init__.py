@@ -1,1 +1,1 @@
-"""Formulas that are written once, as Python functions of numbers, and read by the dispatcher as generated C."""
+"""Formulas written once, as Python functions of numbers, and compiled into the dispatcher as generated C."""

@@ -1,19 +1,19 @@
-"""The time of a matrix product on CDNA3 and CDNA4, by constants fitted to times that AMD published.
+"""Predicted time of a matrix product on CDNA3 and CDNA4, with constants fitted to times that AMD published.
 
-A step along k takes the longest of three and a share of the others: multiplying, moving operands through LDS (each
-wave reads its rows of A and columns of B, and what arrives is written once), and filling a stage from caches. To it
-come the clocks of barriers. A compute unit holds several workgroups, as far as LDS and registers allow; alone, each
-waits for the latency of its loads, together they hide it. The clock falls with the share of units that are busy, for
-the power that they take. A tile then is stored, and its first stage is waited for.
+A step along k takes the longest of three parts and a share of the others: multiplying, moving operands through LDS
+(each wave reads its rows of A and columns of B, and what arrives is written once), and filling a stage from caches. The
+clocks of barriers are added. A compute unit holds several workgroups, as far as LDS and registers allow; a single one
+waits for the latency of its loads, several hide it. The clock falls with the share of busy units, because of their
+power. Then a tile is stored, and its first stage is waited for.
 
 Operands and results pass memory once. The chip's dies have an L2 cache each, and every eighth workgroup is on the same
-die: what their tiles need side by side, in the rectangle that needs least, comes from the cache that all dies share.
-The launch takes the longer of units and memory and a share of the shorter.
+die: operands that its concurrent tiles need, in the rectangle that needs least, come from the cache that all dies
+share. The launch takes the longer of units and memory and a share of the shorter.
 
 The constants are what ``benchmarks/amd/fit.py`` finds for tables that AMD published: of CK Tile's and CK's kernels on
-MI355X and of CK's on MI300X. ``docs/benchmarks.md`` says how far predictions are off on problems that no fit saw. We
-measured none of them. ``SECOND_LAUNCH_US`` (in ``products``) and ``DIES`` were set by hand, ``ACCUMULATING_REGISTERS``
-is what compiled kernels hold beside their sums.
+MI355X and of CK's on MI300X. ``docs/benchmarks.md`` says how far predictions are off on problems that no fit saw. None
+of the times were measured by us. ``SECOND_LAUNCH_US`` (in ``products``) and ``DIES`` were set by hand;
+``ACCUMULATING_REGISTERS`` is what compiled kernels hold besides their accumulators.
 """
 
 from __future__ import annotations
@@ -56,33 +56,33 @@ CDNA4_CACHE_SHARE = 3.783
 CDNA4_OVERLAP = 0.003909
 DIES = 8
 LANES = 64
-REGISTERS = 512  # of a lane, of all waves of a SIMD
+REGISTERS = 512  # per lane, for all waves of a SIMD
 SIMDS = 4
 ACCUMULATING_REGISTERS = 128
-# Of convolutions: vector instructions find where points are, and where results go.
+# For convolutions, vector instructions compute the addresses of points and results.
 ADDRESS_CLOCKS_PER_BYTE = 0.0156  # of a stage
 WAIT_CLOCKS_PER_BYTE = 0.0647  # of a stage, which other workgroups hide
 POINT_STORE = 3.71  # times the clocks of storing
 
 
 class Rates(NamedTuple):
-    """The constants of one architecture."""
+    """Constants of one architecture."""
 
     launch_us: float
-    matrix_share: float  # of the stated rate of matrix instructions
+    matrix_share: float  # share of the stated rate of matrix instructions
     lds: float  # bytes per clock
     fill: float  # bytes per clock, from caches into one unit
-    unhidden: float  # of the shorter parts of a step, beside the longest
-    step: float  # clocks of barriers
-    latency: float  # clocks per step that a workgroup waits when it is alone
-    busy: float  # slower by this share where all units are busy
-    odd: float  # slower where an extent of the tile is no power of two
-    tile: float  # clocks, until the first operands are on their way and after the last
-    first: float  # bytes per clock of the first stage
-    store: float  # bytes per clock of the epilogue
-    memory: float  # of the stated bandwidth, operands and results once
-    cache: float  # likewise, what dies read side by side
-    overlap: float  # of the shorter of units and memory
+    unhidden: float  # share of the shorter parts of a step, added to the longest
+    step: float  # clocks of barriers per step
+    latency: float  # clocks per step that a lone workgroup waits
+    busy: float  # share by which it is slower where all units are busy
+    odd: float  # slowdown where an extent of the tile is no power of two
+    tile: float  # clocks until the first operands are on their way and after the last
+    first: float  # bytes per clock in the first stage
+    store: float  # bytes per clock in the epilogue
+    memory: float  # share of the stated bandwidth, for operands and results once
+    cache: float  # likewise, for what dies read side by side
+    overlap: float  # share of the shorter of units and memory
 
 
 class Kernel(NamedTuple):
@@ -94,14 +94,14 @@ class Kernel(NamedTuple):
     wave_m: float
     wave_n: float
     wave_k: float
-    shuffled: bool  # B goes from memory to registers
+    shuffled: bool  # B goes from memory straight to registers
     stream_k: bool
-    twice: bool  # a second kernel adds up what workgroups leave of k in memory
+    twice: bool  # a second kernel adds up the partial sums of k that workgroups leave in memory
     newer: bool  # CDNA4
 
 
 class Implicit(NamedTuple):
-    """The GEMM of a convolution. A is as large as if each point of the filter had its own, but memory holds it once."""
+    """The GEMM of a convolution. A counts every filter point separately, but memory holds each element once."""
 
     m: float
     n: float
@@ -110,21 +110,21 @@ class Implicit(NamedTuple):
     split: float
     size: float  # bytes of an element
     moved: float  # bytes of all tensors, once
-    shared: float  # of the bytes of A, those that are in memory
+    shared: float  # share of the bytes of A that is in memory
 
 
 class More(NamedTuple):
-    """What a launch takes beside that of a GEMM."""
+    """What a launch takes in addition to that of a GEMM."""
 
     once: float  # bytes of operands in memory
-    shared: float  # of the bytes of A, those that are in memory
+    shared: float  # share of the bytes of A that is in memory
     step: float  # clocks per byte of a stage
     wait: float  # likewise, that other workgroups hide
-    store: float  # times the clocks of storing
+    store: float  # factor of the clocks of storing
 
 
 def rates(newer: bool) -> Rates:
-    """Those of CDNA4, or of CDNA3."""
+    """Return the constants of CDNA4, or of CDNA3."""
     if newer:
         return Rates(
             CDNA4_LAUNCH_US, CDNA4_MATRIX_SHARE, CDNA4_LDS_BYTES_PER_CLOCK, CDNA4_FILL_BYTES_PER_CLOCK,
@@ -141,7 +141,7 @@ def rates(newer: bool) -> Rates:
 
 
 def power_of_two(extent: float) -> bool:
-    """Whether an extent of at least 1 is one."""
+    """Whether an extent of at least 1 is a power of two."""
     rest = extent
     while rest > 1:
         rest *= 0.5
@@ -149,7 +149,7 @@ def power_of_two(extent: float) -> bool:
 
 
 def step_clocks(p: Problem, t: Kernel, d: Device, r: Rates, busy: float, more: float) -> float:
-    """Of one step along k, where loads are in time; ``more`` are clocks per byte of its stage."""
+    """Clocks of one step along k, if loads arrive in time; ``more`` are clocks per byte of its stage."""
     multiply = 2 * t.tile_m * t.tile_n * t.tile_k / (d.rate * r.matrix_share)
     stage = (t.tile_m * p.size_a + t.tile_n * p.size_b) * t.tile_k
     through_a = t.tile_m * p.size_a * (t.wave_n + 1)
@@ -163,7 +163,7 @@ def step_clocks(p: Problem, t: Kernel, d: Device, r: Rates, busy: float, more: f
 
 
 def workgroups(p: Problem, t: Kernel, d: Device) -> float:
-    """That a compute unit holds, at least one: what LDS and registers allow."""
+    """Workgroups that a compute unit holds, at least one, as LDS and registers allow."""
     waves = t.wave_m * t.wave_n * t.wave_k
     sums = t.tile_m * t.tile_n / (waves * LANES)
     by_registers = floor(REGISTERS / (sums + ACCUMULATING_REGISTERS) * SIMDS / waves)
@@ -172,7 +172,7 @@ def workgroups(p: Problem, t: Kernel, d: Device) -> float:
 
 
 def cached_bytes(p: Problem, t: Kernel, running: float, shared: float) -> float:
-    """What dies read of operands, where ``running`` tiles run at a time and memory holds a share of A."""
+    """Bytes of operands that dies read, with ``running`` concurrent tiles and a share of A in memory."""
     tiles_m = ceil(p.m / t.tile_m)
     tiles_n = ceil(p.n / t.tile_n)
     v = max(1.0, min(running / (p.split * p.batch * DIES), tiles_m * tiles_n))
@@ -204,7 +204,7 @@ def launch(p: Problem, t: Kernel, d: Device, most_us: float, more: More) -> Esti
 
     sums = 2 * SUM_BYTES * p.split if p.split > 1 else 0.0
     results = p.m * p.n * (p.size_c * (2.0 if p.accumulates else 1.0) + sums) * p.batch + p.d_elements * p.size_c
-    left = 0.0  # parts of sums, in memory
+    left = 0.0  # partial sums, in memory
     if t.stream_k:
         left = SUM_BYTES * t.tile_m * t.tile_n * min(d.units, tiles * whole_steps)
         results += 2 * left
@@ -231,7 +231,7 @@ def estimate(p: Problem, t: Kernel, d: Device, most_us: float) -> Estimate:
 
 
 def implicit(g: Implicit, t: Kernel, d: Device, most_us: float) -> Estimate:
-    """The time of a convolution's launch, which may end early likewise."""
+    """The time of a convolution's launch; it may end early in the same way."""
     p = Problem(g.m, g.n, g.k, g.groups, g.split, g.size, g.size, g.size, g.groups, g.groups, False, 0.0)
     results = g.m * g.n * g.size * g.groups
     once = max(0.0, g.moved - results)

@@ -20,12 +20,12 @@ from kernelwright.codegen.formulas.types import (
     set_of,
 )
 
-# How strongly operators of C bind; calls, names and numbers bind most.
+# Precedence of C operators; calls, names and numbers bind strongest.
 CHOICE, OR, AND, COMPARISON, SUM, PRODUCT, UNARY, ATOM = range(8)
 ARITHMETIC: Mapping[type[ast.operator], tuple[str, int]] = {
     ast.Add: ("+", SUM), ast.Sub: ("-", SUM), ast.Mult: ("*", PRODUCT), ast.Div: ("/", PRODUCT),
 }  # fmt: skip
-# Of whole numbers: sums and products by functions that tell what 63 bits do not hold.
+# Operators on whole numbers: sums and products call functions that detect results beyond 63 bits.
 _SAFE: Mapping[type[ast.operator], str] = {ast.Add: "kw_add", ast.Mult: "kw_mul"}
 _EXACT: Mapping[type[ast.operator], tuple[str, int]] = {
     ast.Sub: ("-", SUM), ast.FloorDiv: ("/", PRODUCT), ast.Mod: ("%", PRODUCT),
@@ -33,12 +33,12 @@ _EXACT: Mapping[type[ast.operator], tuple[str, int]] = {
 _COMPARED: Mapping[type[ast.cmpop], str] = {
     ast.Lt: "<", ast.LtE: "<=", ast.Gt: ">", ast.GtE: ">=", ast.Eq: "==", ast.NotEq: "!=",
 }  # fmt: skip
-# Functions of numbers, and how many they take at least; those that take two are nested for more.
+# Functions of numbers, and the fewest arguments of each; those of two arguments are nested for more.
 _CALLED = {
     "min": ("kw_min", 2), "max": ("kw_max", 2), "abs": ("kw_abs", 1), "ceil": ("kw_ceil", 1), "floor": ("kw_floor", 1),
 }  # fmt: skip
 _WHOLE_CALLED = {"min": "kw_smaller", "max": "kw_larger"}
-# Those of formulas.widths.
+# Functions of formulas.widths.
 _WIDTHS = {
     "parts": ("kw_parts", (WHOLE, WHOLE), WHOLE), "fits_int16": ("kw_fits_int16", (WHOLE,), TRUTH),
     "fits_int32": ("kw_fits_int32", (WHOLE,), TRUTH), "fits_uint32": ("kw_fits_uint32", (WHOLE,), TRUTH),
@@ -50,18 +50,18 @@ _WIDTHS = {
 LIMITS = ("INT16_MAX", "INT32_MIN", "INT32_MAX", "UINT32_MAX")
 
 Translated = tuple[str, str, int]
-"""The C text, the type, and how strongly its operator binds."""
+"""The C text, its type, and the precedence of its operator."""
 
 
 class Translator:
-    """Expressions over a module's names and local variables of known types."""
+    """Translates expressions over a module's names and local variables of known types."""
 
     def __init__(self, module: Module, variables: Mapping[str, str]) -> None:
         self._module = module
         self._variables = variables
 
     def typed(self, node: ast.expr, kind: str, strength: int = CHOICE) -> str:
-        """An expression of a type, in brackets where its operator binds less than ``strength``."""
+        """Translate an expression of a type, in parentheses where its operator binds less than ``strength``."""
         text, own_kind, own = self._translated(node, kind)
         if kind == TRUTH and own_kind == REFUSAL:
             text, own_kind, own = f"{text} != KW_OK", TRUTH, COMPARISON
@@ -69,11 +69,11 @@ class Translator:
         return text if own >= strength else f"({text})"
 
     def expression(self, node: ast.expr, wanted: str | None = None) -> tuple[str, str]:
-        """The C text and the type; ``wanted``, if it is a number's, for what are literals alone."""
+        """The C text and the type; ``wanted``, if a number type, is the type of an expression of literals alone."""
         return self._translated(node, self._number_kind(node) or wanted or self._module.literals)[:2]
 
     def _number_kind(self, *nodes: ast.expr) -> str | None:
-        """The type that numbers of an expression have, which literals take on; None for literals alone."""
+        """The common number type of expressions, which literals take on; None for literals alone."""
         kinds = {self._found_kind(node) for node in nodes}
         return next((kind for kind in (WHOLE, REAL, *sorted(kinds - {None})) if kind in kinds), None)  # type: ignore[type-var]
 
@@ -94,7 +94,7 @@ class Translator:
         return self._translated(node, REAL)[1]
 
     def _translated(self, node: ast.expr, wanted: str) -> Translated:
-        """``wanted``: the type that literals have where nothing else says it."""
+        """Translate an expression; ``wanted`` is the type of literals where nothing else determines it."""
         match node:
             case ast.Constant(value=bool(value)):
                 return ("true" if value else "false"), TRUTH, ATOM
@@ -125,7 +125,7 @@ class Translator:
                 return f"!{self.typed(operand, TRUTH, UNARY)}", TRUTH, UNARY
             case ast.BoolOp(op=op, values=values):
                 symbol, own = (" && ", AND) if isinstance(op, ast.And) else (" || ", OR)
-                # Compilers ask for brackets around && beside ||.
+                # Compilers ask for parentheses around && next to ||.
                 return symbol.join(self.typed(one, TRUTH, COMPARISON) for one in values), TRUTH, own
             case ast.Compare(left=left, ops=[op], comparators=[right]):
                 return self._comparison(node, left, op, right)
@@ -148,7 +148,7 @@ class Translator:
             return f"{_SAFE[type(node.op)]}({listed})", WHOLE, ATOM
         left = self.typed(node.left, kind, own)
         if kind == WHOLE and isinstance(node.op, ast.Sub) and isinstance(node.left, ast.Attribute | ast.Subscript):
-            left = f"(int64_t){left}"  # members of structs may be unsigned
+            left = f"(int64_t){left}"  # struct members may be unsigned
         return f"{left} {symbol} {self.typed(node.right, kind, own + 1)}", kind, own
 
     def _comparison(self, node: ast.expr, left: ast.expr, op: ast.cmpop, right: ast.expr) -> Translated:
@@ -194,7 +194,7 @@ class Translator:
             check(member in struct.fields, node, f"is no field of {kind}; allowed: {', '.join(struct.fields)}")
             place = f"{text[1:]}." if text.startswith("&") else f"{text}->"
             place, member_kind = place + member_name(member), struct.fields[member]
-            if member_kind in self._module.structs:  # structs are given by their addresses
+            if member_kind in self._module.structs:  # structs are passed by address
                 return f"&{place}", member_kind, ATOM
             return (f"{place} != 0", TRUTH, COMPARISON) if member_kind == TRUTH else (place, member_kind, ATOM)
         record = self._module.records.get(kind)

@@ -1,8 +1,8 @@
-"""The C headers of formulas and rules: which there are, and where they are checked in.
+"""The C headers of formulas and rules, and where they are checked in.
 
-A formula is a module in the folder ``formulas`` of an operation, rules are one in its folder ``rules``; ``machine`` and
-``shared`` of this package hold what all of them read. The header of a formula has its module's place below
-``kernelwright/dispatcher``, and its names in C begin with it; rules say both.
+A formula is a module in the folder ``formulas`` of an operation, rules are a module in its folder ``rules``;
+``machine`` and ``shared`` of this package hold what all of them share. The header of a formula has its module's path
+below ``kernelwright/dispatcher``, which is also the prefix of its names in C; rules state both themselves.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _FOLDERS = ("formulas", "rules")
 
 
 def formulas() -> Iterator[str]:
-    """Their modules below ``kernelwright.codegen``, such as ``operations.gemm.formulas.hopper``."""
+    """Yield the modules of formulas below ``kernelwright.codegen``, such as ``operations.gemm.formulas.hopper``."""
     yield from _SHARED
     operations = importlib.resources.files(_PACKAGE).joinpath("operations")
     for operation, kind in itertools.product(sorted(one.name for one in operations.iterdir()), _FOLDERS):
@@ -37,7 +37,7 @@ def formulas() -> Iterator[str]:
 
 
 def find(module: str) -> Source:
-    """A formula by its module. FormulaError for a module that is none."""
+    """Return a formula by its module. FormulaError if the module is not a formula."""
     if module not in formulas():
         raise FormulaError(f"{module!r} is no formula; allowed: {', '.join(formulas())}")
     package, _, name = module.rpartition(".")
@@ -53,7 +53,7 @@ def find(module: str) -> Source:
 
 
 def _places(text: str) -> dict[str, str]:
-    """Texts that a module names in capitals: HEADER and PREFIX of rules."""
+    """Return string constants of a module by name: HEADER and PREFIX of rules."""
     nodes = [node for node in ast.parse(text).body if isinstance(node, ast.Assign)]
     return {
         ast.unparse(node.targets[0]): node.value.value
@@ -63,5 +63,5 @@ def _places(text: str) -> dict[str, str]:
 
 
 def headers() -> dict[str, str]:
-    """Texts of all headers by their names, as C includes them."""
+    """Return the text of every header by its name in ``#include``."""
     return {source.header: translate(source, find) for source in map(find, formulas())}

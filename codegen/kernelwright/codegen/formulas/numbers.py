@@ -1,4 +1,4 @@
-"""The functions that formulas may call beside ``min``, ``max``, ``abs`` and those of formulas."""
+"""Functions that formulas may call, besides ``min``, ``max``, ``abs`` and those of formulas."""
 
 from __future__ import annotations
 

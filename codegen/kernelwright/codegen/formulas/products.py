@@ -1,12 +1,12 @@
-"""Matrix products as the formulas of AMD GPUs read them, and the panels of operands that tiles share."""
+"""Matrix products as the formulas of AMD GPUs take them, and the panels of operands that tiles share."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import NamedTuple
 
-SECOND_LAUNCH_US = 4  # from the end of a kernel to the work of the one behind it; nobody measured it on an AMD GPU
-SUM_BYTES = 4  # of an element that waits in memory to be added up
+SECOND_LAUNCH_US = 4  # from the end of a kernel to the start of the next; not measured on an AMD GPU
+SUM_BYTES = 4  # bytes of a partial sum that waits in memory
 
 
 @dataclass(frozen=True)
@@ -27,10 +27,10 @@ class Problem(Product):
     size_a: float  # bytes of an element
     size_b: float
     size_c: float
-    read_a: float  # matrices of the batch: 1 where it shares one
+    read_a: float  # matrices of the batch: 1 where all share it
     read_b: float
-    accumulates: bool  # C is read, too
-    d_elements: float  # of all D tensors
+    accumulates: bool  # C is read too
+    d_elements: float  # elements of all D tensors
 
 
 class Panels(NamedTuple):
@@ -41,7 +41,7 @@ class Panels(NamedTuple):
 
 
 def shared_panels(v: float, tiles_m: float, tiles_n: float, bytes_a: float, bytes_b: float) -> Panels:
-    """What v tiles side by side need, of panels of bytes_a and bytes_b, in the rectangle that needs least."""
+    """Bytes that v concurrent tiles need, of panels of bytes_a and bytes_b, in the rectangle that needs least."""
     least_a = v * bytes_a
     least_b = v * bytes_b
     rows = 1.0

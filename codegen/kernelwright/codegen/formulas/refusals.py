@@ -1,4 +1,4 @@
-"""What a rule returns: a sentence that says why a kernel does not serve a problem, or None."""
+"""Result of a rule: a sentence that says why a kernel does not serve a problem, or None."""
 
 from __future__ import annotations
 
@@ -6,4 +6,4 @@ Refusal = str | None
 
 
 class Invalid(str):
-    """A sentence about a problem that no kernel can serve: KW_INVALID_ARGUMENT, where others are KW_UNSUPPORTED."""
+    """A sentence about a problem that no kernel can serve: KW_INVALID_ARGUMENT instead of KW_UNSUPPORTED."""

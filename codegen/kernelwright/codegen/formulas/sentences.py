@@ -1,4 +1,4 @@
-"""What a rule returns, in C: a status, and the sentence of a refusal."""
+"""Results of rules in C: a status, and the sentence of a refusal."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from kernelwright.codegen.formulas.expressions import COMPARISON, Translator
 from kernelwright.codegen.formulas.types import REAL, REFUSAL, TEXT, TRUTH, WHOLE, Module, check
 
 STATUS = "status"
-"""The variable of C that rules in turn are asked in."""
+"""The C variable that holds the status of rules called in turn."""
 
 
 class Sentences:
-    """Statements that end a rule."""
+    """Translates statements that end a rule."""
 
     def __init__(self, module: Module, translator: Translator) -> None:
         self._module = module
@@ -22,7 +22,7 @@ class Sentences:
         """Whether a statement needs the variable STATUS."""
 
     def returned(self, node: ast.expr, indent: str, status: str = "KW_UNSUPPORTED") -> str:
-        """``return`` of a sentence, None, another rule, rules in turn (``or``), or one of two."""
+        """Translate ``return`` of a sentence, None, another rule, rules in turn (``or``), or one of two."""
         match node:
             case ast.Constant(value=None):
                 return f"{indent}return KW_OK;\n"
@@ -41,7 +41,7 @@ class Sentences:
         return f"{indent}return {self._translator.typed(node, REFUSAL)};\n"
 
     def _asked(self, node: ast.expr, indent: str) -> str:
-        """Returns if a rule refuses; one that is asked on a condition only is ``… if condition else None``."""
+        """Return if a rule refuses; a rule that applies on a condition only is ``… if condition else None``."""
         match node:
             case ast.IfExp(test=test, body=body, orelse=ast.Constant(value=None)):
                 return self._refused(test, body, indent)
@@ -64,7 +64,7 @@ class Sentences:
         return f"{indent}if ({condition}{refuses}) return {STATUS};\n"
 
     def _printed(self, node: ast.expr) -> str:
-        """A call of snprintf with the sentence."""
+        """Return a call of snprintf with the sentence."""
         text, given = "", []
         for part in node.values if isinstance(node, ast.JoinedStr) else [node]:
             if isinstance(part, ast.Constant):

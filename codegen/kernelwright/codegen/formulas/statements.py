@@ -14,7 +14,7 @@ _ZERO = {REAL: "0", TRUTH: "false", WHOLE: "0", TEXT: '""', REFUSAL: "KW_OK"}
 
 
 class Body:
-    """The statements of a function."""
+    """Translates the statements of a function."""
 
     def __init__(self, module: Module, arguments: Mapping[str, str], result: str) -> None:
         self._module = module
@@ -26,7 +26,7 @@ class Body:
         self._early: dict[str, str] = {}
 
     def write(self, statements: Sequence[ast.stmt]) -> str:
-        """The text between the braces."""
+        """Return the text between the braces."""
         check(bool(statements), ast.Pass(), "is an empty function")
         check(_returns(statements), statements[-1], "can end without returning a value")
         self._changed |= _changed(statements)
@@ -96,7 +96,7 @@ class Body:
 
 
 def _changed(statements: Sequence[ast.stmt]) -> set[str]:
-    """Variables that are assigned more than once, or not by the function's own outermost statements."""
+    """Return the variables assigned more than once, or other than by the function's outermost statements."""
     changed, seen = set(), set()
     for statement in statements:
         for node in ast.walk(statement):

@@ -1,6 +1,7 @@
 """Translates the Python module of a formula, or of rules, into a C header.
 
-The module is ordinary Python, which the generator imports and calls. What :func:`translate` takes of the language:
+The module is ordinary Python, which the generator imports and calls. :func:`translate` accepts this subset of the
+language:
 
 * imports of constants, records and functions of other formulas, and of enumerations and structs of the C ABI
   (:mod:`kernelwright.problems`);
@@ -16,9 +17,10 @@ A variable has one type: ``float`` (a double), ``bool``, ``int`` (of 64 bits, wh
 :mod:`~kernelwright.codegen.formulas.widths` calls too large), ``str``, ``tuple[int, ...]``, an enumeration, a set of
 one, a record or a struct. Numbers without a point are doubles in formulas, and whole in rules.
 
-Rules are modules that say where their header stands (``HEADER``) and how their names in C begin (``PREFIX``). Their
-functions may return a :data:`~kernelwright.codegen.formulas.refusals.Refusal`: None, or a sentence. In C they return a
-``kw_status`` and print the sentence into ``reason``, which has ``bytes``. Everything else is refused with its line.
+Rules are modules that state the path of their header (``HEADER``) and the prefix of their names in C (``PREFIX``).
+Their functions may return a :data:`~kernelwright.codegen.formulas.refusals.Refusal`: None, or a sentence. In C they
+return a ``kw_status`` and print the sentence into ``reason``, which has ``bytes``. Everything else is refused with its
+line.
 """
 
 from __future__ import annotations
@@ -48,11 +50,11 @@ _OTHERS = "kernelwright."
 
 @dataclass(frozen=True)
 class Source:
-    """A formula's module.
+    """The module of a formula or of rules.
 
-    :ivar prefix: of its names in C, such as ``kw_gemm_hopper``.
-    :ivar header: as C includes it.
-    :ivar path: of the Python file, for the header's first comment.
+    :ivar prefix: the prefix of its names in C, such as ``kw_gemm_hopper``.
+    :ivar header: the header's path in ``#include``.
+    :ivar path: the path of the Python file, for the header's first comment.
     :ivar rules: whether it is a module of rules.
     """
 
@@ -64,11 +66,11 @@ class Source:
 
 
 Find = Callable[[str], Source]
-"""A formula that another one imports, by its module below ``kernelwright.codegen``; FormulaError for none."""
+"""Returns a formula that another one imports, by its module below ``kernelwright.codegen``; FormulaError for none."""
 
 
 def translate(source: Source, find: Find, variable: bool = False) -> str:
-    """The C99 header of a formula. FormulaError for what the language lacks.
+    """Return the C99 header of a formula. FormulaError for anything outside the language.
 
     :param variable: whether constants can be changed through ``<prefix>_number``, as fits do.
     """
@@ -95,13 +97,13 @@ def translate(source: Source, find: Find, variable: bool = False) -> str:
 
 
 def _guard(source: Source) -> str:
-    """A header's name where rules of several headers share a prefix."""
+    """The include guard: the header's name for rules, since several headers may share a prefix."""
     name = source.header.removesuffix(".h").replace("/", "_") if source.rules else source.prefix
     return f"{name.upper()}_H"
 
 
 def constants(source: str) -> dict[str, float]:
-    """The constants of a formula that are numbers, not expressions over others, in their order."""
+    """Return the constants of a formula that are numbers rather than expressions, in order."""
     nodes = [node for node in ast.parse(source).body if isinstance(node, ast.Assign)]
     return {
         ast.unparse(node.targets[0]): float(node.value.value)  # type: ignore[arg-type]
@@ -111,7 +113,7 @@ def constants(source: str) -> dict[str, float]:
 
 
 def _read(source: Source, find: Find, variable: bool) -> tuple[Module, list[str], set[str]]:
-    """The module, its definitions in C, and the headers of what it imports."""
+    """Return the module, its definitions in C, and the headers of what it imports."""
     tree, module = ast.parse(source.text), Module(source.prefix)
     module.literals = WHOLE if source.rules else module.literals
     written: list[str] = []
@@ -144,7 +146,7 @@ def _import(node: ast.ImportFrom, module: Module, find: Find) -> set[str]:
 
 
 def _import_classes(node: ast.ImportFrom, name: str, module: Module) -> bool:
-    """Import enumerations and structs of the C ABI; False for what is another formula."""
+    """Import enumerations and structs of the C ABI; False if the module is another formula."""
     try:
         loaded = importlib.import_module(name)
     except ModuleNotFoundError:
@@ -160,14 +162,14 @@ def _constant(node: ast.Assign, module: Module, variable: bool) -> str:
     check(plain, node, "is no constant, whose name is in capitals")
     name = ast.unparse(target)
     text, kind = Translator(module, {}).expression(node.value)
-    # Its nodes are numbers and constants: the translator has refused all others.
+    # Its nodes are numbers and constants: the translator has refused everything else.
     value = eval(ast.unparse(node.value), {"__builtins__": {}}, dict(module.constants))
     module.constants[name] = value = value if kind == WHOLE else float(value)
     module.whole |= {name} if kind == WHOLE else set()
     if not isinstance(node.value, ast.Constant):
         module.derived.add(name)
     if variable:
-        # A derived constant follows those that it is made of.
+        # A derived constant follows the constants that it is computed from.
         derived = name in module.derived
         return (
             f"#define {module.c_name(name)} ({text})" if derived else f"static double {module.c_name(name)} = {text};"
@@ -176,7 +178,7 @@ def _constant(node: ast.Assign, module: Module, variable: bool) -> str:
 
 
 def _inherited(node: ast.ClassDef, module: Module) -> list[Field]:
-    """The fields of the record that a record extends."""
+    """Return the fields of the record that a record extends."""
     bases = [ast.unparse(base) for base in node.bases]
     if [ast.unparse(one) for one in node.decorator_list] != ["dataclass(frozen=True)"]:
         check(bases == ["NamedTuple"] and not node.decorator_list, node, "is no NamedTuple and no frozen dataclass")

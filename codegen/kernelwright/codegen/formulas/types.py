@@ -1,4 +1,4 @@
-"""What a formula's or rule's module holds, by name, and the types of its values."""
+"""Names that a module of formulas or rules holds, and the types of its values."""
 
 from __future__ import annotations
 
@@ -23,17 +23,17 @@ _SET = "frozenset of "
 
 
 class FormulaError(SpecError):
-    """A formula or rule uses what its language lacks."""
+    """A formula or rule that uses something outside the language."""
 
 
 def check(holds: bool, node: ast.AST, problem: str) -> None:
-    """FormulaError with the line and text of ``node`` unless ``holds``."""
+    """Raise FormulaError with the line and text of ``node`` unless ``holds``."""
     if not holds:
         raise FormulaError(f"line {getattr(node, 'lineno', 0)}: {ast.unparse(node)[:120]!r} {problem}")
 
 
 def set_of(kind: str) -> str:
-    """The type of sets of values of a type: bit masks in C."""
+    """Return the type of sets of values of a type: bit masks in C."""
     return _SET + kind
 
 
@@ -48,7 +48,7 @@ class Field:
 
 @dataclass(frozen=True)
 class Record:
-    """A NamedTuple or frozen dataclass, in C a struct that has the fields of its base first."""
+    """A NamedTuple or frozen dataclass; in C a struct whose first fields are those of its base."""
 
     name: str
     fields: tuple[Field, ...]
@@ -65,7 +65,7 @@ class Function:
 
 @dataclass(frozen=True)
 class Struct:
-    """A struct of the C ABI: types and places of its members, by the field's name."""
+    """A struct of the C ABI, and the types of its members by name."""
 
     c: CStruct
     fields: Mapping[str, str]
@@ -73,15 +73,15 @@ class Struct:
 
 @dataclass
 class Module:
-    """What stands above the line that is being translated.
+    """Names defined above the line that is being translated.
 
-    :ivar prefix: of its names in C, where those of all formulas meet.
-    :ivar literals: the type of numbers where nothing says it: whole in rules.
-    :ivar derived: constants that are expressions over others.
+    :ivar prefix: the prefix of its names in C, which all formulas share as one namespace.
+    :ivar literals: the default type of numbers: whole in rules.
+    :ivar derived: constants that are expressions over other constants.
     :ivar whole: constants that are whole numbers.
-    :ivar imported: names in C of what other formulas hold.
+    :ivar imported: C names that other formulas define.
     :ivar enums: enumerations of the C ABI.
-    :ivar headers: that declare enumerations and structs.
+    :ivar headers: headers that declare enumerations and structs.
     """
 
     prefix: str
@@ -97,7 +97,7 @@ class Module:
     headers: set[str] = field(default_factory=set)
 
     def c_name(self, name: str) -> str:
-        """Name in C of a constant, a record or a function."""
+        """Return the C name of a constant, a record or a function."""
         own = f"{self.prefix.upper()}_{name}" if name in self.constants else f"{self.prefix}_{name}"
         return self.imported.get(name, own)
 
@@ -131,7 +131,7 @@ class Module:
         return True
 
     def _class_kind(self, hint: Any) -> str:
-        """The type of a struct's member."""
+        """Return the type of a struct's member."""
         given = [one for one in typing.get_args(hint) if one is not type(None)]
         origin = typing.get_origin(hint)
         if origin is frozenset:
@@ -157,19 +157,19 @@ class Module:
         return True
 
     def c_type(self, kind: str) -> str:
-        """The C type of a formula's type."""
+        """Return the C type of a formula's type."""
         if kind in self.enums or kind.startswith(_SET):
             return "uint32_t"
         return _C.get(kind) or self.c_name(kind)
 
     def given_type(self, kind: str) -> str:
-        """The C type of an argument."""
+        """Return the C type of an argument."""
         if kind in self.structs:
             return f"const {self.structs[kind].c.c_name}*"
         return self.c_type(kind) if kind not in self.records else f"KW_GIVEN({self.c_name(kind)})"
 
     def type_of(self, annotation: ast.expr | None) -> str:
-        """The type that an annotation names. FormulaError for none and for types that a formula does not have."""
+        """Return the type that an annotation names. FormulaError without one, and for types outside the language."""
         check(annotation is not None, ast.Constant("a value"), "has no annotation")
         assert annotation is not None
         match annotation:

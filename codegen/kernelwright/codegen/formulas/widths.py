@@ -1,4 +1,4 @@
-"""Whole numbers of rules: what ``kernelwright/widths.h`` has for C, whose numbers end at 63 bits."""
+"""Whole numbers in rules: counterpart of ``kernelwright/widths.h`` for C, whose numbers end at 63 bits."""
 
 from __future__ import annotations
 
@@ -8,16 +8,16 @@ from kernelwright.codegen.dtypes import ELEMENT_BYTES, DType
 
 INT16_MAX, INT32_MIN, INT32_MAX, UINT32_MAX = (1 << 15) - 1, -(1 << 31), (1 << 31) - 1, (1 << 32) - 1
 _INT64_MAX = (1 << 63) - 1
-_FP32_END = 3.4028235677973366e38  # what rounds to infinity
+_FP32_END = 3.4028235677973366e38  # rounds to infinity
 
 
 def parts(count: int, size: int) -> int:
-    """Parts of ``size`` that cover ``count``, the last of them perhaps in part."""
+    """Number of parts of ``size`` that cover ``count``; the last may be partial."""
     return -(-count // size)
 
 
 def fits_int16(value: int) -> bool:
-    """Whether a count is at most 2^15 - 1; no negative number is a count."""
+    """Whether a count is at most 2^15 - 1; a negative number is not a count."""
     return 0 <= value <= INT16_MAX
 
 
@@ -32,12 +32,12 @@ def fits_uint32(value: int) -> bool:
 
 
 def fits_int64(value: int) -> bool:
-    """Whether a count is below 2^63 - 1, which stands for what is too large."""
+    """Whether a count is below 2^63 - 1, which stands for any count that is too large."""
     return 0 <= value < _INT64_MAX
 
 
 def bytes_fit_int32(elements: int, size: int) -> bool:
-    """Whether byte offsets of so many elements of so many bytes fit into 31 bits."""
+    """Whether byte offsets of ``elements`` elements of ``size`` bytes fit into 31 bits."""
     return fits_int32(elements * size)
 
 
@@ -47,7 +47,7 @@ def element_bytes(dtype: DType | None) -> int:
 
 
 def dtype_name(dtype: DType | None) -> str:
-    """What messages call a type."""
+    """Name of a type in messages."""
     return str(dtype or "unknown")
 
 

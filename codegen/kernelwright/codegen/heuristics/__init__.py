@@ -1,1 +1,1 @@
-"""Learned selection: the features of a problem and a kernel, models of them, and their C source."""
+"""Learned selection: features of a problem and a kernel, models over them, and their C source."""

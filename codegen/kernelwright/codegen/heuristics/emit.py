@@ -11,10 +11,10 @@ from kernelwright.codegen.violations import SpecError
 
 
 def emit(model: Model, name: str, part_of_library: bool = False) -> str:
-    """C99 that includes this project's headers alone. SpecError for a name that is no C identifier.
+    """Return C99 that includes this project's headers alone. SpecError for a name that is not a C identifier.
 
-    By itself it is a library with the one symbol ``kw_heuristic_entry``; the table of a kernel library that it is part
-    of names ``kw_model_<name>``.
+    On its own it is a library with the single symbol ``kw_heuristic_entry``; as part of a kernel library, the library's
+    table names ``kw_model_<name>``.
     """
     if not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]{0,63}", name):
         raise SpecError(f"a heuristic's name is {name!r}; allowed: a C identifier of at most 64 characters")

@@ -1,4 +1,4 @@
-"""A trained model as data: JSON that says what it was trained on, with digests, and nothing that could run."""
+"""A trained model as data: JSON that states its training data with digests, and nothing executable."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class _TreeContent(Input):
 
 
 class _Content(Input):
-    """A model's file. What reaches generated C is a known word, an identifier, a digest or a finite number."""
+    """Schema of a model's file. Only known words, identifiers, digests and finite numbers reach generated C."""
 
     format: Literal["kernelwright.heuristic"]
     version: Literal[2]
@@ -64,7 +64,7 @@ class Tree:
     leaf: tuple[float, ...]
 
     def value(self, row: Sequence[float]) -> float:
-        """The leaf that the features lead to."""
+        """Return the leaf that the features lead to."""
         at = 0 if self.feature else -1
         while at >= 0:
             at = self.left[at] if row[self.feature[at]] <= self.threshold[at] else self.right[at]
@@ -79,7 +79,7 @@ class Model:
     :ivar dtypes: of A in the problems that it ranks: the type of its training data first, then types of the same size.
     :ivar hull: least and greatest value of each problem feature in its training data; ``kernel_hull`` those of kernel
         features.
-    :ivar digest: sha256 of its content; also the identity of the compiled model.
+    :ivar digest: sha256 of its content, which is also the identity of the compiled model.
     """
 
     op: str
@@ -95,14 +95,14 @@ class Model:
     kernel_hull: Mapping[str, tuple[float, float]] = field(default_factory=dict)
 
     def predict(self, row: Sequence[float]) -> float:
-        """The sum of the prior and all trees' leaves, in the order in which compiled models add them."""
+        """Return the sum of the prior and all trees' leaves, in the order in which compiled models add them."""
         total = 0.0 if self.prior < 0 else row[self.prior]
         for tree in self.trees:
             total += tree.value(row)
         return total
 
     def rate(self, predicted: float) -> float:
-        """TFLOP/s that a prediction stands for."""
+        """Return the TFLOP/s that a prediction stands for."""
         return math.expm1(predicted) if self.prior < 0 else math.exp(predicted)
 
     def covers(self, row: Sequence[float]) -> bool:
@@ -111,18 +111,18 @@ class Model:
         return all(low <= row[at[name]] <= high for name, (low, high) in self.hull.items())
 
     def knows(self, kernel_features: Mapping[str, float]) -> bool:
-        """Whether kernels of the kind were among the training data; others come behind those that were."""
+        """Whether kernels of this kind were in the training data; others rank behind those that were."""
         return all(low <= kernel_features[name] <= high for name, (low, high) in self.kernel_hull.items())
 
 
 def digest_of(content: Mapping[str, Any]) -> str:
-    """sha256 of canonical JSON of everything but the digest itself."""
+    """Return the sha256 of the canonical JSON of everything but the digest itself."""
     rest = {key: value for key, value in content.items() if key != "sha256"}
     return hashlib.sha256(json.dumps(rest, sort_keys=True, separators=(",", ":")).encode()).hexdigest()
 
 
 def write_model(content: Mapping[str, Any], path: Path) -> None:
-    """Write the model with its digest, a line for each tree."""
+    """Write the model with its digest, one line per tree."""
     whole = {**content, "format": FORMAT, "version": VERSION}
     whole["sha256"] = digest_of(whole)
     trees = ",\n  ".join(json.dumps(tree, separators=(",", ":")) for tree in whole.pop("trees"))
@@ -131,11 +131,11 @@ def write_model(content: Mapping[str, Any], path: Path) -> None:
 
 
 def read_model(path: str | Path) -> Model:
-    """The model of a file.
+    """Read a model from a file.
 
-    SpecError with the reason for a file that is truncated, was altered, is of another version, or was trained on other
-    features than those of this version, and for a value that is not of its closed type: whoever alters a file can
-    write a digest that fits, so the digest finds damage and the types keep text out of the C source.
+    SpecError with the reason for a file that is truncated, altered, of another version, or trained on features other
+    than those of this version, and for a value outside its closed type: whoever alters a file can write a digest that
+    fits, so the digest finds damage and the types keep text out of the C source.
     """
     what = repr(str(path))
     raw = read_json(path)
@@ -169,7 +169,7 @@ def _tree(made: _TreeContent, features: int, what: str) -> Tree:
     tree = Tree(made.feature, made.threshold, made.left, made.right, made.leaf)
     nodes, leaves = len(tree.feature), len(tree.leaf)
     whole = len(tree.threshold) == len(tree.left) == len(tree.right) == nodes == leaves - 1
-    # Children stand behind their parents, so that every walk ends.
+    # Children come after their parents, so that every walk ends.
     forward = all(
         (at < child < nodes) or (-leaves <= child < 0)
         for side in (tree.left, tree.right)

@@ -29,7 +29,7 @@ _COMPARED: Mapping[type[ast.cmpop], tuple[str, Callable[[float, float], bool]]] 
     ast.Gt: (">", lambda left, right: left > right),
     ast.GtE: (">=", lambda left, right: left >= right),
 }
-# C's name, and the function in Python.
+# Name in C, and the function in Python.
 _FUNCTIONS: Mapping[str, tuple[str, Callable[..., float]]] = {
     "log2": ("log2", math.log2),
     "log": ("log", math.log),
@@ -62,14 +62,16 @@ class Schema:
     """The features of an operation.
 
     :ivar inputs: numbers of the C ABI: C expressions over ``p``, ``t``, ``compute_units`` and ``value``, by name.
-        ``value`` is what is chosen where the problem leaves something open (slices, splits), else 0.
+        ``value`` is the choice for what the problem leaves open (slices, splits), else 0.
     :ivar features: expressions over inputs and terms by name, in the order of a model's columns.
-    :ivar problem_features: those of the problem alone; a model covers a problem within the range of its training data.
-    :ivar kernel_features: further expressions, which tell kinds of kernels apart and no tree reads: kernels beyond the
-        range of a model's training data come behind those within it.
+    :ivar problem_features: features of the problem alone; a model covers a problem within the range of its training
+        data.
+    :ivar kernel_features: further expressions that distinguish kinds of kernels and that no tree reads: kernels beyond
+        the range of a model's training data rank behind those within it.
     :ivar digest: sha256 of the file's content as canonical JSON; models of another digest are refused.
     :ivar terms: expressions over inputs and earlier terms, which features share.
-    :ivar prior: the feature that a model's trees correct: the logarithm of a predicted rate. Empty: trees predict all.
+    :ivar prior: the feature that a model's trees correct: the logarithm of a predicted rate. Empty: trees predict the
+        whole.
     :ivar abi: None for features that are not compiled.
     """
 
@@ -105,7 +107,7 @@ class Schema:
 
     @functools.cached_property
     def c_kernel_expressions(self) -> Mapping[str, str]:
-        """The same of each kernel feature."""
+        """The same for each kernel feature."""
         return {name: self._parsed[f"kernel {name}"][0] for name in self.kernel_features}
 
     @functools.cached_property
@@ -121,16 +123,16 @@ class Schema:
 
     @functools.cached_property
     def reads_value(self) -> bool:
-        """Whether features depend on what is chosen where a problem leaves something open."""
+        """Whether features depend on the choice for what a problem leaves open."""
         return any(re.search(r"\bvalue\b", text) for text in self.used_inputs.values())
 
     def values(self, inputs: Values) -> list[float]:
-        """The features in their order."""
+        """Return the features in column order."""
         known = self._known(inputs)
         return [evaluate(known) for evaluate in self.functions.values()]
 
     def kernel_values(self, inputs: Values) -> list[float]:
-        """The kernel features in their order."""
+        """Return the kernel features in order."""
         known = self._known(inputs)
         return [self._parsed[f"kernel {name}"][1](known) for name in self.kernel_features]
 
@@ -143,7 +145,7 @@ class Schema:
 
 @functools.cache
 def schema_of(op: str) -> Schema:
-    """The schema of an operation; SpecError if it has none."""
+    """Return the schema of an operation; SpecError if it has none."""
     folder = importlib.resources.files("kernelwright.codegen.heuristics").joinpath("data")
     known = sorted(item.name.removesuffix(".json") for item in folder.iterdir() if item.name.endswith(".json"))
     if op not in known:
@@ -160,7 +162,7 @@ def schema_of(op: str) -> Schema:
 
 
 def _read(text: str, inputs: Mapping[str, str]) -> tuple[str, Evaluate]:
-    """An expression in C and as a function. SpecError for anything but numbers, inputs, arithmetic and _FUNCTIONS."""
+    """Read an expression as C and as a function. SpecError for all but numbers, inputs, arithmetic and _FUNCTIONS."""
     return _node(ast.parse(text, mode="eval").body, text, inputs)
 
 

@@ -46,7 +46,7 @@ _Command = TypeVar("_Command", bound=Callable[..., Any])
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command line; an exit code of :mod:`kernelwright.codegen.interface.exit_codes`."""
+    """Run the command line; returns an exit code of :mod:`kernelwright.codegen.interface.exit_codes`."""
     from kernelwright.codegen.building.execute import ActionError
     from kernelwright.codegen.packaging.bundle import BrokenKernelError
     from kernelwright.codegen.resources.limits import LimitError
@@ -63,7 +63,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except BrokenPipeError:  # the reader, such as `head`, has seen enough
         return 0
     except SystemExit:
-        if sys.stdout is not stdout:  # click replaces it where its reader is gone, and ends with 1
+        if sys.stdout is not stdout:  # click replaces it when its reader is gone, and ends with 1
             return 0
         raise
     except (SpecError, ArchError) as error:

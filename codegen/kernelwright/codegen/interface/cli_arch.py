@@ -1,4 +1,4 @@
-"""The command ``arch``: which architectures there are, and what their files say."""
+"""The command ``arch``: lists architectures and the contents of their files."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ PIPELINES = {
     "v3": "two groups of waves in turn: one multiplies while the other computes its softmax",
     "wavelet": "some waves load, others multiply",
 }
-"""What each pipeline does, for people; a test compares them with the architecture files."""
+"""Description of each pipeline for people; a test compares the keys with the architecture files."""
 
 
 @click.command("arch")
@@ -68,7 +68,7 @@ def arch(name: str | None, as_json: bool) -> None:
 
 
 def legal(file: Mapping[str, Any]) -> Iterator[str]:
-    """Lines that say what an architecture file allows. Rules refuse some combinations: ``kernelwright rules``."""
+    """Yield lines that say what an architecture file allows. Rules refuse some combinations: ``kernelwright rules``."""
     yield f"{file['name']}: {file['device']}; backend {file['backend']}"
     for operation, allowed in file["operations"].items():
         yield ""
@@ -109,7 +109,7 @@ def _pipeline(facts: Any) -> Iterator[tuple[str, str]]:
 
 
 def _dtypes(words: str) -> str:
-    """``fp16_fp16_fp32``, which are those of A, B and sums, as ``fp16``; ``fp8_bf8_fp32`` as ``fp8 x bf8``."""
+    """Shorten ``fp16_fp16_fp32``, the types of A, B and sums, to ``fp16``, and ``fp8_bf8_fp32`` to ``fp8 x bf8``."""
     a, _, rest = words.partition("_")
     b = rest.partition("_")[0] or a
     return a if a == b else f"{a} x {b}"

@@ -1,4 +1,4 @@
-"""What the shell completes: architectures, sets, and the options of ``kernelwright jit``."""
+"""Shell completion of architectures, sets, and the options of ``kernelwright jit``."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from kernelwright.files.arch_files import simulated
 
 
 def complete_arch(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[str]:
-    """Architectures that begin so."""
+    """Architectures that begin with ``incomplete``."""
     return [name for name in sorted(load_archs()) if name.startswith(incomplete)]
 
 
 def complete_set(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[str]:
-    """Sets of kernels that begin so, with the operation or, if there is none, without it."""
+    """Kernel sets that begin with ``incomplete``, with the operation or, if there is no match, without it."""
     names = sorted(set_names())
     begin = [name for name in names if name.startswith(incomplete)]
     return begin or [name for name in names if name.partition(":")[2].startswith(incomplete)]
@@ -28,7 +28,7 @@ def complete_set(context: click.Context, parameter: click.Parameter, incomplete:
 def complete_jit(
     context: click.Context, parameter: click.Parameter, incomplete: str
 ) -> list[str] | list[CompletionItem]:
-    """Values of the option of ``kernelwright jit`` that stands before."""
+    """Values of the ``kernelwright jit`` option before the cursor."""
     given = context.params.get("arguments") or ()
     option = str(given[-1]) if given else ""
     if option == "--arch":
@@ -44,10 +44,10 @@ def complete_jit(
 
 
 class JitCommand(click.Command):
-    """``kernelwright jit``, which gives its arguments to a parser of its own."""
+    """``kernelwright jit``, which passes its arguments to a parser of its own."""
 
     def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
-        """The options of that parser that begin so; none where its package is not installed."""
+        """Matching options of that parser; none where its package is not installed."""
         try:
             parser: argparse.ArgumentParser = importlib.import_module("kernelwright.jit.command").parser()
         except ModuleNotFoundError:

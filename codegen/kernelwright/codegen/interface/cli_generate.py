@@ -18,7 +18,7 @@ class _Lists(click.Command):
     """Options that take several values, also behind one name: ``--variants standard multi_d``."""
 
     def parse_args(self, context: click.Context, args: list[str]) -> list[str]:
-        """What click does, after ``--x a b`` became ``--x a --x b``."""
+        """Parse as click does, after turning ``--x a b`` into ``--x a --x b``."""
         several = {name for option in self.params if getattr(option, "multiple", False) for name in option.opts}
         return super().parse_args(context, list(_repeated(args, several)))
 
@@ -39,10 +39,10 @@ def _repeated(args: Sequence[str], several: set[str]) -> Sequence[str]:
 
 
 class _Targets(click.Option):
-    """An option of architectures, which a message about it lists."""
+    """An option of architectures, whose error messages list them."""
 
     def process_value(self, context: click.Context, value: Any) -> Any:
-        """What click does; MissingParameter with the architectures."""
+        """Process as click does; MissingParameter lists the architectures."""
         try:
             return super().process_value(context, value)
         except click.MissingParameter:
@@ -51,14 +51,14 @@ class _Targets(click.Option):
 
 
 class _Operations(click.Group):
-    """One command for each operation that offers the generator, with the operation's own options."""
+    """One command for each operation with a generator, with the operation's own options."""
 
     def list_commands(self, context: click.Context) -> list[str]:
-        """The names of these operations."""
+        """Return the names of these operations."""
         return [name for name in operation_names() if operation(name).generator is not None]
 
     def get_command(self, context: click.Context, name: str) -> click.Command | None:
-        """The command of an operation; None if there is none, which click reports with the names."""
+        """Return the command of an operation; None if there is none, which click reports with the names."""
         if name not in self.list_commands(context):
             return None
         return _command(name, cast(KernelGenerator, operation(name).generator))
@@ -114,7 +114,7 @@ def _command(name: str, generator: KernelGenerator) -> click.Command:
 
 
 def write_generated(generator: KernelGenerator, wanted: Wanted, arch_files: Sequence[str], folder: Path) -> None:
-    """Write what the options describe and say on standard error how much it was; the registry's path goes to stdout."""
+    """Write what the options describe; counts go to standard error, the registry's path to stdout."""
     from kernelwright.codegen.backends.registry import backend_for
     from kernelwright.codegen.building.sync import sync_folder
 

@@ -1,4 +1,4 @@
-"""Commands that make files of this repository, which a test compares with what is checked in."""
+"""Commands that write generated files of this repository; a test compares them with what is checked in."""
 
 from __future__ import annotations
 

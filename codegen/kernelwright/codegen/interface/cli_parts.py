@@ -1,4 +1,4 @@
-"""Commands that parse their own arguments, of parts that a generator can do without among them; installed compilers."""
+"""Commands that parse their own arguments, including those of optional parts; installed compilers."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ TREES_HELP = "JSON object: tree name to folder. Default: KERNELWRIGHT_TREES, els
 
 
 def tree_roots(file: str | None) -> Mapping[str, Path]:
-    """The folders that a file of ``--trees`` names; without one, those that JIT uses, each found when it is needed."""
+    """Return the folders that a file of ``--trees`` names; without one, those that JIT uses, each found on demand."""
     from kernelwright.codegen.building.build import read_tree_roots
 
     if file is not None:
@@ -27,7 +27,7 @@ def tree_roots(file: str | None) -> Mapping[str, Path]:
 
 
 def part(module: str, extra: str) -> Any:
-    """A module of a part that may not be installed. SpecError says what to install."""
+    """Import a module of a part that may not be installed. SpecError says what to install."""
     try:
         return importlib.import_module(module)
     except ModuleNotFoundError as error:

@@ -82,7 +82,7 @@ def verify_packages(dist: Path, materials: tuple[Path, ...], keys: tuple[Path, .
 
 
 def show_verdicts(verdicts: Sequence[Verdict], also: str = "") -> None:
-    """Print one line per package, one per problem; ``also`` is what is known of those without problems."""
+    """Print one line per package and one per problem; ``also`` is appended to packages without problems."""
     for verdict in verdicts:
         count = len(verdict.problems)
         wrong = f"{count} problem{'s' * (count != 1)}"
@@ -92,5 +92,5 @@ def show_verdicts(verdicts: Sequence[Verdict], also: str = "") -> None:
 
 
 def _shown(line: str) -> str:
-    """A line in which no name can pretend to be another line or move the cursor."""
+    """Escape a line so that no name in it can pretend to be another line or move the cursor."""
     return "".join(char if char.isprintable() else char.encode("unicode_escape").decode() for char in line)

@@ -1,4 +1,4 @@
-"""How editors compile kernels: the content of a ``compile_commands.json`` for a clang of their own.
+"""Compile commands for editors: the content of a ``compile_commands.json`` for a clang of their own.
 
 The commands are those of a build, for a plain clang: what zig's driver adds by itself is written out, and libc, libc++,
 HIP, CK Tile, CUDA and CUTLASS come from the pinned wheels.
@@ -18,7 +18,7 @@ from kernelwright.codegen.trees import all_trees, mount
 from kernelwright.codegen.violations import SpecError, closest, typed
 
 _KEYS = ("stage", "kernels", "toolchains", "directory", "include")
-# An editor runs no compiler, so the headers are enough of a toolchain.
+# An editor does not run the compiler, so the headers of a toolchain are enough.
 _HEADERS: Mapping[str, tuple[str, ...]] = {
     "zig": ("ziglang/lib/libcxx/include/**", "ziglang/lib/libc/include/**"),
     "cuda": ("nvidia/cu13/**/include/**", "nvidia/cu13/include/**", "nvidia/cu13/nvvm/libdevice/**"),
@@ -26,10 +26,10 @@ _HEADERS: Mapping[str, tuple[str, ...]] = {
 
 
 def compile_commands(raw: Mapping[str, Any]) -> dict[str, Any]:
-    """The response to a request of stage "compile_commands", see :mod:`kernelwright.codegen.interface.protocol`.
+    """Respond to a request of stage "compile_commands", see :mod:`kernelwright.codegen.interface.protocol`.
 
-    Each C or C++ file stands once, at the command of the first kernel that needs it. Raises SpecError for a request of
-    another shape and for illegal kernels.
+    Each C or C++ file appears once, with the command of the first kernel that needs it. Raises SpecError for a request
+    of another shape and for illegal kernels.
     """
     for key in raw:
         if key not in _KEYS:
@@ -56,7 +56,7 @@ def compile_commands(raw: Mapping[str, Any]) -> dict[str, Any]:
 def _commands(
     compiles: Iterable[Action], directory: str, include: str | None, ours: Iterable[str]
 ) -> list[dict[str, Any]]:
-    """One entry for each source, sorted; our own headers and launchers are those of ``include`` if it is given."""
+    """Return one entry per source, sorted; our own headers and launchers come from ``include`` if it is given."""
     own_tree = re.compile(rf"(?:{'|'.join(map(mount, ours))})(/include)?(?=/|$)")
 
     def located(word: str) -> str:

@@ -1,4 +1,4 @@
-"""What ``kernelwright generate`` writes: kernels of an operation's options, their headers and a list of them."""
+"""Output of ``kernelwright generate``: kernels that an operation's options describe, their headers and a list."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ REGISTRY = "registry.json"
 
 @dataclass(frozen=True)
 class Wanted:
-    """The options of ``kernelwright generate <operation>``: the operation's own, and those of all operations.
+    """The options of ``kernelwright generate <operation>``: the operation's own, and those that all operations share.
 
     ``options`` has every option of the operation, empty where it was not given. At most one of the last two is given.
     """
@@ -33,10 +33,10 @@ class Wanted:
 
 
 def wanted_kernels(generator: KernelGenerator, wanted: Wanted, known: Mapping[str, Arch]) -> list[Selection]:
-    """The kernels of each target, sorted by name; each combination of the options has at least one.
+    """Return the kernels of each target, sorted by name; each combination of the options has at least one.
 
-    Raises SpecError and its kinds for an unknown set or variant, a file that cannot be read, options that contradict
-    the set or the file, and for a combination without kernels, with the reasons.
+    Raises SpecError or a subclass for an unknown set or variant, a file that cannot be read, options that contradict
+    the set or the file, and a combination without kernels, with the reasons.
     """
     config = None if wanted.config is None else read_json(wanted.config)
     limits = [config["limits"]] if isinstance(config, Mapping) and "limits" in config else []
@@ -57,8 +57,8 @@ def wanted_kernels(generator: KernelGenerator, wanted: Wanted, known: Mapping[st
 def generated_files(selections: Sequence[Selection], backends: Mapping[str, Any]) -> dict[str, str]:
     """Text by path: headers and sources of all kernels, ``<arch>/<name>.hpp``, and their list, ``registry.json``.
 
-    ``backends`` are those of the selections' architectures, by name of architecture. The registry is
-    ``{"schema_version": 1, "kernels": [{arch, name, identity, features, spec, variant, header}, …]}``.
+    ``backends`` maps the selections' architectures to their backends. The registry is ``{"schema_version": 1,
+    "kernels": [{arch, name, identity, features, spec, variant, header}, …]}``.
     """
     files: dict[str, str] = {}
     listed = []

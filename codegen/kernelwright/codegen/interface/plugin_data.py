@@ -1,4 +1,4 @@
-"""What the Pants plugin knows of the generator without importing it: BUILD fields and trees, as one JSON document.
+"""The generator's data for the Pants plugin, which cannot import it: BUILD fields and trees, as one JSON document.
 
 ``rules/kernelwright/pants/data/generator.json`` is this document, checked in::
 
@@ -40,12 +40,12 @@ SCHEMA_VERSION = 1
 
 
 def plugin_data_text() -> str:
-    """The document: keys sorted, with a newline at its end."""
+    """Return the document as text: sorted keys, with a newline at its end."""
     return json.dumps(plugin_data(), indent=1, sort_keys=True, ensure_ascii=False) + "\n"
 
 
 def plugin_data() -> dict[str, Any]:
-    """The document as data."""
+    """Return the document as data."""
     return {
         "schema_version": SCHEMA_VERSION,
         "operations": {
@@ -71,7 +71,7 @@ def _tree(name: str, tree: Tree) -> dict[str, Any]:
 
 
 def build_fields(spec_type: type[BaseModel]) -> list[dict[str, Any]]:
-    """The fields of a target whose kernel is such a spec, in the order of the model; ``op`` is the target's own."""
+    """Return the fields of a kernel target for a spec type, in the order of the model; ``op`` is the target's own."""
     return [_field(name, info) for name, info in spec_type.model_fields.items() if name != "op"]
 
 

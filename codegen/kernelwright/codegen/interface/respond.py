@@ -19,7 +19,7 @@ from kernelwright.files.arch_files import KINDS
 
 
 def respond(raw: object) -> dict[str, Any]:
-    """The response to a request, both as :mod:`kernelwright.codegen.interface.protocol` describes them.
+    """Return the response to a request, both as :mod:`kernelwright.codegen.interface.protocol` describes them.
 
     Raises SpecError or ArchError for bad input.
     """
@@ -60,7 +60,7 @@ def _check_set(raw: dict[str, Any]) -> dict[str, Any]:
 
 
 def respond_archs(raw: dict[str, Any]) -> dict[str, Any]:
-    """Every architecture, and what it has."""
+    """Return every architecture with its kind, backend, target, device and operations."""
     if set(raw) != {"stage"}:
         raise SpecError(f"a request of stage 'archs' has no other keys, not {', '.join(sorted(raw))}")
     return {
@@ -87,7 +87,7 @@ def _report(raw: dict[str, Any]) -> dict[str, Any]:
 
 
 def expansion_json(selections: Sequence[Selection]) -> dict[str, Any]:
-    """Kernels with all their fields, and what the rules dropped."""
+    """Return kernels with all their fields, and what the rules dropped."""
     return {
         "kernels": [kernel_json(kernel, item.arch, item.limits) for item in selections for kernel in item.kernels],
         "dropped": [

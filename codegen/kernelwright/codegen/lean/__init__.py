@@ -1,1 +1,1 @@
-"""Headers of others, rewritten where they make compilers instantiate by recursion what arithmetic gives."""
+"""Third-party headers, rewritten where compilers would instantiate recursively what arithmetic can compute."""

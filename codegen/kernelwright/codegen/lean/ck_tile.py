@@ -1,4 +1,4 @@
-"""What is rewritten of CK Tile's headers: definitions that instantiate a template for each element of a tile.
+"""Rewrites of CK Tile's headers: definitions that instantiate a template for each element of a tile.
 
 Our code in ``kernelwright/hip/common/lean`` takes their place. The device code of kernels is the same to the byte with
 and without (``tests/gemm/lean``).
@@ -20,7 +20,7 @@ def _ours(header: str) -> str:
 
 
 def _include(header: str, last: str) -> Edit:
-    """Our header behind the ``last`` one that the file includes."""
+    """Include our header after the ``last`` one that the file includes."""
     return Edit(f'{last}.hpp"\n\n', _OPEN, _ours(header))
 
 
@@ -55,7 +55,7 @@ _CONTAINERS = (
                     "                        remove_cvref_t<ScalarsPerAccess>, SnakeCurved>;",
                 ),
             ),
-            # A tensor adaptor that nothing uses.
+            # An unused tensor adaptor.
             Edit("given_new2old(access_lengths, dim_access_order);\n", "    static constexpr auto I0", ""),
             Edit(
                 '"1D index out of range");\n\n        constexpr auto idx_head',
@@ -149,7 +149,8 @@ _TILES = (
         "fedbc19c16bc17fd3426bffc33763df83f656f8ff36c36d8d2afbfd41a9a652a",
         (
             _include("window", "type_traits"),
-            # Coordinates of the first access of each of `NumCoord` groups. There is one group: they are there already.
+            # Coordinates of the first access of each of `NumCoord` groups. There is one group, whose coordinates exist
+            # already.
             Edit(
                 "using SFC_Ys = typename Traits::SFC_Ys;\n\n        static_for<0, NumCoord, 1>{}([&](auto iCoord) {\n",
                 "        });\n    }\n",
@@ -227,7 +228,7 @@ _POLICIES = (
         "56e1fdcd93a1733a029c816c06e4cc68521a8d893eed03b2f373fd00383f174f",
         (
             Edit('warp_gemm.hpp"\n', "\nnamespace", _ours("later")),
-            # Else its types are instantiated, with all that they need, wherever it is parsed.
+            # Otherwise its types are instantiated, with everything that they need, wherever it is parsed.
             Edit(
                 "constexpr auto GetWarpGemmMWarpNWarp()\n    {\n",
                 "    }\n};",

@@ -1,4 +1,4 @@
-"""What is left out of CK Tile's headers: texts for people, which a device pass parses and nothing in it uses.
+"""Parts left out of CK Tile's headers: texts for people, which a device pass parses but does not use.
 
 Without them no stream of the C++ library is parsed, which would take a tenth of a compile.
 """
@@ -45,7 +45,7 @@ HEADERS = (
             for names in ("Ts", "First, Rest")
         ),
     ),
-    # Prints and includes nothing to print with.
+    # Prints nothing and includes no header for printing.
     Header(
         f"{_CK_TILE}/ops/fmha/kernel/fmha_fwd_pagedkv_kernel.hpp",
         "61a4d81b3d1516b724850e91fc4c22d4dbdbfefd5cf8e230a03eb78ef28403c6",

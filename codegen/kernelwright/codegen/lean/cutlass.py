@@ -1,6 +1,6 @@
-"""What is rewritten of CUTLASS's headers: functions of CuTe whose results are known from the types of their arguments.
+"""Rewrites of CUTLASS's headers: CuTe functions whose results are known from the types of their arguments.
 
-Layouts of tiles are such types. Code that computes them is compiled, inlined and taken away again: 24,000 of the 40,000
+Layouts of tiles are such types. The code that computes them is compiled, inlined and then removed: 24,000 of the 40,000
 functions of a kernel. Our code in ``kernelwright/cuda/common/lean`` keeps it from being compiled at all. The device
 code of kernels is the same to the byte with and without (``tests/gemm/lean``).
 """
@@ -21,7 +21,7 @@ def _ours(*headers: str) -> str:
 
 
 def _known(*lines: str) -> Edit:
-    """The body of the function whose head ends with these ``lines`` is compiled only if its result is not known."""
+    """Compile the body of the function whose head ends with ``lines`` only if its result is not known."""
     head = "\n".join(lines)
     return Edit(f"{head}\n{{\n", "\n}\n", f"  return {_LEAN}known([&]() {{\n", tail="\n  });")
 
@@ -131,7 +131,7 @@ HEADERS = (
             *(Swap(f"{x}[I{x}]", f"{_LEAN}at<I{x}>({x})", times=5) for x in "abcd"),
         ),
     ),
-    # Containers and locks for a log that is off.
+    # Containers and locks for logging that is disabled.
     Header(
         f"{FOLDER}include/cutlass/arch/synclog.hpp",
         "1232c652366854f2bd7f8d8835ac5254ddb7a48680ee13855de9f1007c459a61",

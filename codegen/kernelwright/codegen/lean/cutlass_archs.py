@@ -1,8 +1,8 @@
-"""What is left out of CUTLASS's headers for sm_90a: kernels that none of ours is, bodies on hosts, streams of text.
+"""Parts left out of CUTLASS's headers for sm_90a: kernels that we do not use, bodies for hosts, text streams.
 
-Headers that gather the kernels of every architecture, sparse ones and those that load or scale otherwise bring half of
-the text that a compiler reads, in each of its two passes, and the C++ library's streams and algorithms a quarter.
-Kernels for sm_90a use none of it: objects are the same to the byte with and without (``tests/gemm/lean``).
+Headers that gather the kernels of every architecture, sparse kernels and those that load or scale differently make up
+half of the text that a compiler reads, in each of its two passes, and the C++ library's streams and algorithms a
+quarter. Kernels for sm_90a use none of it: objects are the same to the byte with and without (``tests/gemm/lean``).
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 from kernelwright.codegen.lean.rewrite import Edit, Header, Swap, Without
 
 TARGET = "sm_90a"
-"""What the compiler calls the architecture that keeps all it uses."""
+"""The compiler's name for the architecture whose code is kept."""
 _EPILOGUE = "cutlass/epilogue/collective/"
 _STANDARD = '"kernelwright/cuda/common/lean/standard.hpp"'
 _EMPTY = Edit("#pragma once\n", "", "")
@@ -25,13 +25,13 @@ _SELECTORS_SM100 = Edit(
 
 
 def _others(times: int, *more: str) -> Without:
-    """Without the ``times`` lines that include kernels of other architectures, sparse ones, or ``more`` (patterns)."""
+    """Leave out ``times`` lines that include kernels of other architectures, sparse ones, or ``more`` (patterns)."""
     names = "|".join(("sm1[02][0-9]_", "sm70_", "sm80_", "sm90_sparse", *more))
     return Without(rf'#include ["<](.*/)?({names})', times)
 
 
 def _rooted(name: str, times: int = 1) -> Swap:
-    """A header that a rewritten one includes from its own folder is no longer beside it."""
+    """Root the include of a header that no longer lies beside the rewritten one that includes it."""
     return Swap(f'#include "{name}', f'#include "{_EPILOGUE}{name}', times)
 
 
@@ -74,7 +74,7 @@ _HEADERS: dict[str, tuple[str, tuple[Edit | Swap | Without, ...]]] = {
     ),
     "cutlass/device_kernel.h": (
         "c5b234f7812d4bee7b2b781851cdc36cafa0fde8799e6b9da0f5ee5630e80363",
-        # A host needs the stub that launches the kernel, which has no body of its own.
+        # A host needs only the stub that launches the kernel, not the kernel's body.
         (
             Edit(
                 "void device_kernel(CUTLASS_GRID_CONSTANT typename Operator::Params const params)\n{\n",
@@ -117,7 +117,7 @@ _HEADERS: dict[str, tuple[str, tuple[Edit | Swap | Without, ...]]] = {
     ),
     "cutlass/gemm/dispatch_policy.hpp": (
         "4b6f987397a49584ae159750b6f2ee51c5ec5e65f9fd874433baf784a54cbc76",
-        # A policy of sm_100 has that instruction as a default.
+        # A policy of sm_100 has this instruction as its default.
         (
             Without('#include "cute/atom/copy_traits_sm100', 1),
             Swap("cute::SM100_TMEM_LOAD_32dp32b32x", "void", times=2),
@@ -142,5 +142,5 @@ _HEADERS: dict[str, tuple[str, tuple[Edit | Swap | Without, ...]]] = {
 
 
 def headers(folder: str) -> tuple[Header, ...]:
-    """The rewritten headers; ``folder`` is CUTLASS's include folder in the wheel."""
+    """Return the rewritten headers; ``folder`` is CUTLASS's include folder in the wheel."""
     return tuple(Header(f"{folder}/{path}", sha256, edits) for path, (sha256, edits) in _HEADERS.items())

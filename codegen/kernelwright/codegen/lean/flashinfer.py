@@ -1,9 +1,9 @@
-"""What is edited of FlashInfer's headers: keywords that clang insists on, and how many tiles the diagonal masks.
+"""Edits of FlashInfer's headers: keywords that clang requires, and the number of tiles that the diagonal masks.
 
 The loop masks as many tiles of keys as the diagonal of a workgroup crosses. Where each group of 64 rows begins at its
-own diagonal (``forward.hpp``), these are fewer.
+own diagonal (``forward.hpp``), there are fewer.
 
-Each edited file says so at its top. It finds its neighbours by whole paths, for it does not lie beside them.
+Each edited file states this at its top. It includes its neighbours by full path, as it does not lie beside them.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ _ROOT = f"{FOLDER}include/flashinfer"
 
 
 def _edited(guard: str) -> Swap:
-    """The note that the licence asks for, behind the header's guard."""
+    """Insert the note that the licence asks for after the header's guard."""
     return Swap(f"#define {guard}\n", f"#define {guard}\n// Changed by kernelwright, which edits it as it builds.\n")
 
 

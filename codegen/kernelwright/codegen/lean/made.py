@@ -1,4 +1,4 @@
-"""Trees that are made of other trees: the rewritten headers, and nothing else."""
+"""Trees generated from other trees: the rewritten headers, and nothing else."""
 
 from __future__ import annotations
 
@@ -23,18 +23,18 @@ _FOLDERS: Mapping[str, str] = {
     "cutlass_lean": cutlass.FOLDER,
     "flashinfer_edited": flashinfer.FOLDER,
 }
-# What is left out of a header's path in the tree that is made.
+# Left out of a header's path in the generated tree.
 
 
 def reads(name: str) -> tuple[str, ...]:
-    """The files that a tree is made of, relative to the root of the tree that has them."""
+    """Return the files that a tree is made from, relative to the root of the tree that contains them."""
     return tuple(header.path for header in _HEADERS[name])
 
 
 def made_files(name: str, root: Path) -> dict[str, str]:
-    """Text by path of a tree's files; ``root`` is the folder of the tree that it is made of.
+    """Return the text of a tree's files by path; ``root`` is the folder of the tree that it is made from.
 
-    SpecError for a header of another release than the pinned one, and for one that is not there.
+    SpecError for a header of another release than the pinned one, or a missing header.
     """
 
     def read(path: str) -> bytes:
@@ -48,7 +48,7 @@ def made_files(name: str, root: Path) -> dict[str, str]:
 
 
 def made_folder(name: str, root: Path, into: Path) -> Path:
-    """A folder below ``into`` that holds a tree's files, named after their contents. Raises what made_files raises."""
+    """A folder below ``into`` with a tree's files, named after their contents. Raises like :func:`made_files`."""
     files = made_files(name, root)
     digest = hashlib.sha256("".join(f"{path}\0{text}\0" for path, text in sorted(files.items())).encode())
     folder = into / f"made-{digest.hexdigest()[:16]}"
@@ -63,7 +63,7 @@ def made_folder(name: str, root: Path, into: Path) -> Path:
 
 
 def respond_tree(raw: Mapping[str, Any]) -> dict[str, Any]:
-    """The response to a request of stage "tree", see :mod:`kernelwright.codegen.interface.protocol`."""
+    """Respond to a request of stage "tree", see :mod:`kernelwright.codegen.interface.protocol`."""
     name = raw.get("name")
     if set(raw) != {"stage", "name"} or not isinstance(name, str) or name not in _HEADERS:
         raise SpecError(f"a request of stage 'tree' has a name and no other key; allowed: {', '.join(_HEADERS)}")

@@ -1,7 +1,7 @@
-"""Rewriting a header: parts of it, found by anchors, give way to text of our own.
+"""Rewrites a header: parts of it, found by anchors, are replaced by text of our own.
 
-Anchors are short pieces of the header. Each must be found exactly as often as it is expected, and the header must have
-the digest that the edits were written for: a new release of the header is read by a person before it is rewritten.
+Anchors are short pieces of the header. Each must be found exactly as often as expected, and the header must have the
+digest that the edits were written for: a new release of the header is read by a person before it is rewritten.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ from kernelwright.codegen.violations import SpecError
 
 @dataclass(frozen=True)
 class Edit:
-    """What stands between ``after`` and the next ``before``, which both stay, gives way to ``text``.
+    """Replaces what is between ``after`` and the next ``before``, which both stay, by ``text``.
 
-    An empty ``before`` is the header's end. ``after`` is found ``times`` times, and every time the same is done. With a
-    ``tail``, what stands between stays too: ``text`` goes in front of it and ``tail`` behind it.
+    An empty ``before`` is the header's end. ``after`` is found ``times`` times, each with the same replacement. With a
+    ``tail``, what is between stays too: ``text`` goes before it and ``tail`` after it.
     """
 
     after: str
@@ -31,7 +31,7 @@ class Edit:
 
 @dataclass(frozen=True)
 class Swap:
-    """``text`` takes the place of ``old``, which is found ``times`` times."""
+    """Replaces ``old``, which is found ``times`` times, by ``text``."""
 
     old: str
     text: str
@@ -40,7 +40,7 @@ class Swap:
 
 @dataclass(frozen=True)
 class Without:
-    """Lines that ``pattern`` matches from their start are left out; there are ``times`` of them."""
+    """Leaves out lines that ``pattern`` matches from their start; there are ``times`` of them."""
 
     pattern: str
     times: int
@@ -48,9 +48,9 @@ class Without:
 
 @dataclass(frozen=True)
 class Header:
-    """A header by its path below the root of the tree, the sha256 of its bytes, and what changes in it.
+    """A header by its path below the root of the tree, the sha256 of its bytes, and its edits.
 
-    The edits are made in their order, each in what the one before it has left.
+    Edits are made in order, each on the result of the one before.
     """
 
     path: str
@@ -59,9 +59,9 @@ class Header:
 
 
 def rewritten(headers: Sequence[Header], read: Callable[[str], bytes]) -> Mapping[str, str]:
-    """The new text of each header by its path; ``read`` returns the bytes at a path.
+    """Return the new text of each header by its path; ``read`` returns the bytes at a path.
 
-    SpecError for a header that has another digest than the one its edits were written for, or lacks an anchor.
+    SpecError for a header whose digest differs from the one that its edits were written for, or that lacks an anchor.
     """
     return {header.path: _rewrite(header, read(header.path)) for header in headers}
 

@@ -1,1 +1,1 @@
-"""Manifests, provenance, wheels, and their verification."""
+"""Manifests, provenance and wheels, and their verification."""

@@ -1,4 +1,4 @@
-"""The manifest beside a library: what is in it, how it was made, what its kernels need; and its provenance."""
+"""The manifest beside a library: its contents, how it was made, what its kernels need; and its provenance."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def respond_bundle(raw: object) -> str:
 
 
 def bundled(raw: object) -> dict[str, str]:
-    """The files of that response by name."""
+    """Return the files of that response by name."""
     allowed = {"stage", "library", "root", "sha256", "materials"}
     if not isinstance(raw, Mapping) or not {"library"} <= set(raw) <= allowed:
         raise SpecError("a bundle request has the keys library and, optionally, stage, root, sha256 and materials")
@@ -51,7 +51,7 @@ def bundled(raw: object) -> dict[str, str]:
 
 
 def bundle_files(made: dict[str, Any], materials: Sequence[Mapping[str, Any]] | None) -> dict[str, str]:
-    """``manifest.json`` and, if it is known what the library was made of, ``provenance.json``: name → text.
+    """Return ``manifest.json`` and, if the library's materials are known, ``provenance.json``: name → text.
 
     The statement holds the manifest's digest and the manifest the predicate's, so neither can be changed alone.
     """
@@ -79,15 +79,15 @@ def _text(made: Mapping[str, Any]) -> str:
 def manifest(
     library: Mapping[str, Any], find: Callable[[str], Path], sha256: Mapping[str, str] = MappingProxyType({})
 ) -> dict[str, Any]:
-    """The manifest of one entry of ``libraries`` (see :mod:`kernelwright.codegen.interface.protocol`).
+    """Return the manifest of one entry of ``libraries`` (see :mod:`kernelwright.codegen.interface.protocol`).
 
-    ``find`` says where a file of the plan is; a file whose digest ``sha256`` has need not exist. ``object_sha256`` is
-    the SHA-256 of the kernel's object file: the host object (ELF, ``.o``) that the library links for this kernel, not
-    the GPU code inside it, which the library holds only as a part. A kernel with several objects (AMD: descriptor, then
-    embedded code object) has the SHA-256 of their digests instead, 64 lower-case hex digits each, in that order,
-    without separators. It tells whether two builds made the same kernel; ``sha256`` is what loading checks.
-    Raises SpecError for a key or file that is missing, BrokenKernelError for a report that shows a useless kernel, and
-    LimitError for kernels beyond their limits.
+    ``find`` returns the path of a file of the plan; a file whose digest is in ``sha256`` need not exist.
+    ``object_sha256`` is the SHA-256 of the kernel's object file: the host object (ELF, ``.o``) that the library links
+    for this kernel, not the GPU code inside it, which the library holds only as a part. A kernel with several objects
+    (AMD: descriptor, then embedded code object) has the SHA-256 of their digests instead, 64 lower-case hex digits
+    each, in that order, without separators. It tells whether two builds made the same kernel; ``sha256`` is what
+    loading checks. Raises SpecError for a key or file that is missing, BrokenKernelError for a report that shows a
+    useless kernel, and LimitError for kernels beyond their limits.
     """
     missing = [key for key in _KEYS if key not in library]
     if missing:
@@ -123,7 +123,7 @@ def manifest(
 def _resources(
     library: Mapping[str, Any], kernel: Mapping[str, Any], find: Callable[[str], Path]
 ) -> dict[str, Any] | None:
-    """What the report of a kernel shows, and with it the counts that an action of the plan made."""
+    """Return the resources that a kernel's report shows, with the counts that an action of the plan made."""
     reader, unit, expects = report_reader(library["backend"]), library.get("compute_unit"), _expectation(kernel)
     try:
         report = reader(_read(find(kernel["report"])), expects)
@@ -139,7 +139,7 @@ def _resources(
 
 
 def _counts(path: Path) -> dict[str, Any]:
-    """SpecError for a file that is not there or holds no JSON object."""
+    """Read counts; SpecError for a file that is missing or holds no JSON object."""
     counts = read_json(path)
     if not isinstance(counts, dict):
         raise SpecError(f"{path} holds no counts of a kernel; build the library again")

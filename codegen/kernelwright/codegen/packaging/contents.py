@@ -1,4 +1,4 @@
-"""What lies below a path: packages and everything else. No link is followed, and only regular files are opened."""
+"""Files below a path: packages and everything else. No link is followed, and only regular files are opened."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ MANIFEST = "manifest.json"
 WHEEL_ENDING = ".whl"
 _MARKS = (MANIFEST, provenance.FILE)
 MAX_TEXT = 1 << 26
-"""Bytes of a statement, manifest or envelope. A manifest of 10,000 kernels has 25 MB."""
+"""The most bytes of a statement, manifest or envelope. A manifest of 10,000 kernels has 25 MB."""
 
 
 @dataclass(frozen=True)
 class Contents:
-    """Wheels, folders of libraries, all regular files (wheels too), and what is none: path → why it is not read."""
+    """Wheels, folders of libraries, all regular files (wheels too), and anything else: path → why it is not read."""
 
     wheels: tuple[Path, ...]
     folders: tuple[Path, ...]
@@ -35,9 +35,9 @@ class Contents:
 
 
 def contents(path: Path) -> Contents:
-    """What lies at or below ``path``; of a file that is no wheel, in the folder that holds it.
+    """Return what is at or below ``path``; for a file that is not a wheel, what is in its folder.
 
-    ``path`` may be a link to a folder. Every other link is refused: what it leads to can change without a trace here.
+    ``path`` may be a link to a folder. Every other link is refused: its target can change without a trace here.
     """
     start = path
     if path.is_file() and path.suffix != WHEEL_ENDING:
@@ -95,13 +95,13 @@ def read_text(path: Path) -> bytes:
 
 
 def digest(path: Path) -> str:
-    """sha256 of a regular file of any size, 64 hex digits. OSError for anything else."""
+    """Return the sha256 of a regular file of any size, 64 hex digits. OSError for anything else."""
     with _opened(path) as stream:
         return hashlib.file_digest(stream, "sha256").hexdigest()
 
 
 def _opened(path: Path) -> BufferedReader:
-    # Opened without following a link and without waiting for a pipe's writer, then looked at: its name may lead to
+    # Opened without following a link or waiting for a pipe's writer, and only then checked: its name may lead to
     # something else by now.
     descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     if not stat.S_ISREG(os.fstat(descriptor).st_mode):

@@ -1,6 +1,6 @@
 """Signed statements: DSSE envelopes (https://github.com/secure-systems-lab/dsse) with Ed25519 keys.
 
-Needs the package ``cryptography`` (``kernelwright[sign]``), and only here.
+Only this module needs the package ``cryptography`` (``kernelwright[sign]``).
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ PAYLOAD_TYPE = "application/vnd.in-toto+json"
 
 
 def signed(payload: bytes, key: Ed25519PrivateKey) -> bytes:
-    """The envelope of a statement as JSON text; the same key and payload give the same bytes."""
+    """Return the envelope of a statement as JSON text; the same key and payload give the same bytes."""
     signature = key.sign(encoded(PAYLOAD_TYPE, payload))
     envelope = {
         "payloadType": PAYLOAD_TYPE,
@@ -34,9 +34,9 @@ def signed(payload: bytes, key: Ed25519PrivateKey) -> bytes:
 
 
 def opened(envelope: bytes, keys: Sequence[Ed25519PublicKey]) -> bytes:
-    """The payload of an envelope that one of ``keys`` signed, byte for byte. ValueError says why there is none.
+    """Return the payload of an envelope that one of ``keys`` signed, byte for byte. ValueError says why there is none.
 
-    The key ID in an envelope is a hint that nobody signs, so it is not looked at.
+    The key ID in an envelope is an unsigned hint, so it is ignored.
     """
     try:
         raw: Any = parse_json(envelope.decode())
@@ -56,19 +56,19 @@ def opened(envelope: bytes, keys: Sequence[Ed25519PublicKey]) -> bytes:
 
 
 def encoded(kind: str, payload: bytes) -> bytes:
-    """What is signed: DSSE's pre-authentication encoding."""
+    """Return the bytes to sign: DSSE's pre-authentication encoding."""
     return b"DSSEv1 %d %s %d %s" % (len(kind.encode()), kind.encode(), len(payload), payload)
 
 
 def key_id(key: Ed25519PublicKey) -> str:
-    """sha256 of the public key in DER (SubjectPublicKeyInfo), 64 hex digits."""
+    """Return the sha256 of the public key in DER (SubjectPublicKeyInfo), 64 hex digits."""
     from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 
     return hashlib.sha256(key.public_bytes(Encoding.DER, PublicFormat.SubjectPublicKeyInfo)).hexdigest()
 
 
 def read_private_key(path: Path) -> Ed25519PrivateKey:
-    """An Ed25519 key in PEM (PKCS #8) without password. SpecError says what else it is."""
+    """Read an Ed25519 key in PEM (PKCS #8) without password. SpecError says what else the file is."""
     _needs_cryptography()
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
     from cryptography.hazmat.primitives.serialization import load_pem_private_key
@@ -86,7 +86,7 @@ def read_private_key(path: Path) -> Ed25519PrivateKey:
 
 
 def read_public_key(path: Path) -> Ed25519PublicKey:
-    """An Ed25519 key in PEM (SubjectPublicKeyInfo). SpecError says what else it is."""
+    """Read an Ed25519 key in PEM (SubjectPublicKeyInfo). SpecError says what else the file is."""
     _needs_cryptography()
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
     from cryptography.hazmat.primitives.serialization import load_pem_public_key

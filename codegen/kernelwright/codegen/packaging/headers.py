@@ -11,7 +11,7 @@ _INSTALLED = Path(__file__).parents[2] / "native"
 
 
 def respond_headers(raw: dict[str, Any], root: Path = _INSTALLED) -> dict[str, Any]:
-    """``{"files": {path: text}}`` with paths such as ``include/kernelwright/abi.h``. SpecError in a checkout."""
+    """Return ``{"files": {path: text}}`` with paths such as ``include/kernelwright/abi.h``. SpecError in a checkout."""
     if set(raw) != {"stage"}:
         raise SpecError("a request of stage 'headers' has no other key")
     folders = (root / folder for folder in ("include", "launchers"))

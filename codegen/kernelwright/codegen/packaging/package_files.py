@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from wheel.wheelfile import WheelFile
 
 MAX_UNPACKED = 1 << 30
-"""Bytes of all files in a wheel; a package index takes wheels of a tenth of it."""
+"""The most bytes of all files in a wheel; a package index takes wheels of a tenth of it."""
 
 
 class UnreadableError(Exception):
@@ -30,7 +30,7 @@ class _Entry:
 
 
 class Files(Mapping[str, _Entry]):
-    """Files by name; what is read is at most :data:`MAX_TEXT` bytes, or a file in a wheel. OSError where that fails."""
+    """Files by name; reads at most :data:`MAX_TEXT` bytes, or a file in a wheel. OSError where reading fails."""
 
     def __init__(self, entries: Mapping[str, _Entry]) -> None:
         self._entries = dict(entries)
@@ -45,19 +45,19 @@ class Files(Mapping[str, _Entry]):
         return len(self._entries)
 
     def read(self, name: str) -> bytes:
-        """The contents of a file. KeyError if there is none of that name."""
+        """Return the contents of a file. KeyError if there is none of that name."""
         return self._entries[name].read()
 
     def digest(self, name: str) -> str:
-        """sha256 of a file, 64 hex digits. KeyError if there is none of that name."""
+        """Return the sha256 of a file, 64 hex digits. KeyError if there is none of that name."""
         return self._entries[name].digest()
 
     def with_text(self, name: str, data: bytes) -> Files:
-        """The same files, of which ``name`` holds ``data``."""
+        """Return the same files, with ``data`` as the contents of ``name``."""
         return Files({**self._entries, name: _Entry(lambda: data, lambda: provenance.sha256(data))})
 
     def below(self, folder: str) -> Files:
-        """The files below a folder, named from there on."""
+        """Return the files below a folder, with names relative to it."""
         start = f"{folder}/"
         return Files({name.removeprefix(start): self[name] for name in self if name.startswith(start)})
 
@@ -69,7 +69,7 @@ def files_in_folder(paths: Iterable[Path]) -> Files:
 
 @dataclass(frozen=True)
 class Wheel:
-    """What is in a wheel but its RECORD, with the statement at ``provenance.json``; and what is wrong with the list."""
+    """A wheel's files except its RECORD, with the statement at ``provenance.json``; and what is wrong with RECORD."""
 
     files: Files
     problems: tuple[str, ...]
@@ -77,7 +77,7 @@ class Wheel:
 
 @contextmanager
 def wheel_files(path: Path) -> Iterator[Wheel]:
-    """The files of a wheel while the block runs. UnreadableError, also when one is read, if the wheel is damaged.
+    """Yield the files of a wheel. UnreadableError, also while reading a file, if the wheel is damaged.
 
     Reading a file compares it with its digest in RECORD.
     """
@@ -108,7 +108,7 @@ def _wheel_entry(wheel: WheelFile, name: str) -> _Entry:
 
 @contextmanager
 def _readable() -> Iterator[None]:
-    """Whatever zipfile and wheel raise of a damaged file, as UnreadableError."""
+    """Turn whatever zipfile and wheel raise for a damaged file into UnreadableError."""
     try:
         yield
     except Exception as error:  # of a dozen types: zlib.error, BadZipFile, RuntimeError, NotImplementedError, ...

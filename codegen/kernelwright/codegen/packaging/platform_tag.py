@@ -11,18 +11,18 @@ from kernelwright.codegen.violations import SpecError
 
 NO_PLATFORM = "any"
 
-# Parts of glibc: PEP 600 lets a wheel need these (and a few more that nothing of ours needs).
+# Parts of glibc: PEP 600 lets a wheel need these (and a few more that our libraries do not need).
 _GLIBC = {
     *("libc.so.6", "libm.so.6", "libdl.so.2", "librt.so.1", "libpthread.so.0", "libutil.so.1"),
     "ld-linux-x86-64.so.2",
 }
-# Older ones have no Python that these wheels run on.
+# Older versions have no Python that these wheels run on.
 _OLDEST = (2, 17)
 _X86_64 = "EM_X86_64"
 
 
 def platform_tag(files: Mapping[str, bytes]) -> str:
-    """E.g. ``manylinux_2_17_x86_64``; ``any`` if no file is a shared library.
+    """Return e.g. ``manylinux_2_17_x86_64``; ``any`` if no file is a shared library.
 
     Raises SpecError for a library that is not for x86-64 Linux, or that needs anything beyond glibc.
     """
@@ -34,7 +34,7 @@ def platform_tag(files: Mapping[str, bytes]) -> str:
 
 
 def glibc_needs(name: str, data: bytes) -> Iterator[tuple[int, int]]:
-    """The glibc versions whose symbols a library needs, from its ``.gnu.version_r``. SpecError as above."""
+    """Yield the glibc versions whose symbols a library needs, from its ``.gnu.version_r``. SpecError as above."""
     from elftools.common.exceptions import ELFError
     from elftools.elf.elffile import ELFFile
 

@@ -2,7 +2,7 @@
 
 Formats: https://in-toto.io/Statement/v1 and https://slsa.dev/spec/v1.0/provenance. A statement holds no time, host,
 user or path of a machine, so that the same inputs give the same bytes. It is not signed: it proves that a package is
-whole and says what it was made of; who made it is for the signature beside the package to say, see ``signing``.
+complete and states its materials; the signature beside the package states who made it, see ``signing``.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ PREDICATE_TYPE = "https://slsa.dev/provenance/v1"
 BUILDER = "urn:x-kernelwright:builder:1"
 LIBRARY_BUILD, WHEEL_BUILD = "urn:x-kernelwright:kernel-library:1", "urn:x-kernelwright:wheel:1"
 
-# What a statement repeats of each kernel of a manifest.
+# Keys of a manifest's kernels that a statement repeats.
 KERNEL_KEYS = ("name", "identity", "spec")
 
 _GENERATOR = ("kernelwright.arch", "kernelwright.codegen", "kernelwright.files")
@@ -31,19 +31,19 @@ _NOT_GENERATOR = ("_test.py", ".typed", ".pyc")
 
 
 def sha256(data: bytes) -> str:
-    """64 hex digits."""
+    """Return the sha256 as 64 hex digits."""
     return hashlib.sha256(data).hexdigest()
 
 
 def canonical(value: object) -> bytes:
-    """The one JSON text of a value: sorted keys, no spaces."""
+    """Return the canonical JSON text of a value: sorted keys, no spaces."""
     return json.dumps(value, sort_keys=True, separators=(",", ":")).encode()
 
 
 def predicate(
     build_type: str, external: Mapping[str, Any], internal: Mapping[str, Any], materials: Iterable[Mapping[str, Any]]
 ) -> dict[str, Any]:
-    """What was asked for, how it was built, and out of what; ``materials`` are resource descriptors."""
+    """Return what was requested, how it was built, and from what; ``materials`` are resource descriptors."""
     unique = {canonical(material): material for material in materials}
     return {
         "buildDefinition": {
@@ -57,7 +57,7 @@ def predicate(
 
 
 def statement_text(subjects: Mapping[str, str], made: Mapping[str, Any]) -> str:
-    """The statement about files (name → sha256) as JSON text."""
+    """Return the statement about files (name → sha256) as JSON text."""
     statement = {
         "_type": STATEMENT_TYPE,
         "subject": [{"name": name, "digest": {"sha256": subjects[name]}} for name in sorted(subjects)],
@@ -68,7 +68,7 @@ def statement_text(subjects: Mapping[str, str], made: Mapping[str, Any]) -> str:
 
 
 def materials_of(raw: object) -> list[dict[str, Any]]:
-    """Resource descriptors of a request's ``materials``: ``{"requirements": text}`` or ``{"files": {path: sha256}}``.
+    """Return resource descriptors of ``materials``: ``{"requirements": text}`` or ``{"files": {path: sha256}}``.
 
     Raises SpecError for anything else, and for a requirement without version and hashes.
     """
@@ -86,12 +86,12 @@ def materials_of(raw: object) -> list[dict[str, Any]]:
 
 
 def file_material(path: str, digest: str) -> dict[str, Any]:
-    """The descriptor of a source file."""
+    """Return the descriptor of a source file."""
     return {"name": path, "digest": {"sha256": digest}}
 
 
 def _wheels(requirements: str) -> Iterator[dict[str, Any]]:
-    """Package URLs of a hash-pinned requirements file (https://github.com/package-url/purl-spec, type pypi)."""
+    """Yield package URLs of a hash-pinned requirements file (https://github.com/package-url/purl-spec, type pypi)."""
     from packaging.requirements import InvalidRequirement, Requirement
     from packaging.utils import canonicalize_name
 
@@ -115,7 +115,7 @@ def _wheels(requirements: str) -> Iterator[dict[str, Any]]:
 
 
 def generator_materials() -> list[dict[str, Any]]:
-    """The files of this code generator: whatever may influence what it renders."""
+    """Return the files of this code generator: everything that may influence what it renders."""
     sources: list[tuple[str, Traversable]] = []
     for package in _GENERATOR:
         sources.extend(_files(resources.files(package), package.replace(".", "/")))
@@ -132,7 +132,7 @@ def _files(folder: Traversable, path: str) -> Iterator[tuple[str, Traversable]]:
 
 
 def parsed(data: bytes) -> dict[str, Any]:
-    """The JSON object of a statement or manifest. ValueError if it is none, or has a key twice."""
+    """Return the JSON object of a statement or manifest. ValueError if it is not one, or has a key twice."""
     document = parse_json(data.decode())
     if not isinstance(document, dict):
         raise ValueError(f"is {type(document).__name__} in JSON; allowed: an object")
@@ -140,7 +140,7 @@ def parsed(data: bytes) -> dict[str, Any]:
 
 
 def subjects_of(statement: object) -> dict[str, str]:
-    """File name → sha256 of a parsed statement. ValueError if it is none of ours, or names a file twice."""
+    """Return file name → sha256 of a parsed statement. ValueError if it is not one of ours, or names a file twice."""
     if not isinstance(statement, Mapping) or statement.get("_type") != STATEMENT_TYPE:
         raise ValueError(f"is no statement of type {STATEMENT_TYPE}")
     if statement.get("predicateType") != PREDICATE_TYPE:
@@ -161,7 +161,7 @@ def subjects_of(statement: object) -> dict[str, str]:
 
 
 def dependencies_of(statement: Mapping[str, Any]) -> Sequence[Mapping[str, Any]]:
-    """The resource descriptors of what a package was made of. ValueError if they are malformed."""
+    """Return the resource descriptors of a package's materials. ValueError if they are malformed."""
     dependencies: Any = statement["predicate"].get("buildDefinition", {}).get("resolvedDependencies")
     if not isinstance(dependencies, list) or not all(
         isinstance(entry.get("digest", {}).get("sha256"), str) for entry in dependencies

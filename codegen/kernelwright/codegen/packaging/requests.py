@@ -1,4 +1,4 @@
-"""The shapes of requests to describe a library and to write a wheel, and of the manifests that wheels take."""
+"""Schemas of requests to describe a library and to write a wheel, and of the manifests that wheels take."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _Word = Annotated[str, Field(pattern=r"^[A-Za-z0-9_]+$", max_length=255)]
 
 
 class _Open(Input):
-    """What else a plan says of a library is for others."""
+    """A schema that ignores unknown keys: a plan states more of a library than is read here."""
 
     model_config = ConfigDict(extra="ignore")
 
@@ -92,7 +92,7 @@ class WheelRequest(Input):
 
 
 class WheelManifest(_Open):
-    """What a wheel's metadata takes from a manifest."""
+    """The part of a manifest that a wheel's metadata reads."""
 
     arch: str
     backend: Literal["ck_tile", "cutlass", "cpu"]

@@ -1,8 +1,8 @@
-"""Which envelope belongs to a package, and whether it is about that package.
+"""The envelope that belongs to a package, and whether it is about that package.
 
-The envelope of a library stands in its folder and holds the folder's statement. The envelope of a wheel stands beside
-the wheel, whose bytes do not change. It holds a statement about the wheel as one file, with the predicate of the
-statement inside the wheel.
+The envelope of a library is in its folder and holds the folder's statement. The envelope of a wheel is beside the
+wheel, whose bytes do not change. It holds a statement about the wheel as one file, with the predicate of the statement
+inside the wheel.
 """
 
 from __future__ import annotations
@@ -24,15 +24,15 @@ LIBRARY_ENVELOPE = f"provenance{ENDING}"
 
 
 def envelope_of(package: Path) -> Path:
-    """``provenance.dsse.json`` in the folder of a library, ``<wheel>.dsse.json`` beside a wheel."""
+    """Return ``provenance.dsse.json`` in a library's folder, ``<wheel>.dsse.json`` beside a wheel."""
     return package / LIBRARY_ENVELOPE if package.is_dir() else package.with_name(f"{package.name}{ENDING}")
 
 
 def check_place(key: Path, dist: Path) -> None:
-    """SpecError for a private key where a build may read it, others may, or it would be published with ``dist``.
+    """Raise SpecError for a private key that a build or others may read, or that would be published with ``dist``.
 
-    What lies in a workspace may become the input of a process: its digest, and with a remote cache its bytes, would
-    leave the machine.
+    A file in a workspace may become the input of a process: its digest, and with a remote cache its bytes, would leave
+    the machine.
     """
     place = key.resolve()
     workspace = next((folder for folder in place.parents if (folder / "pants.toml").is_file()), None)
@@ -46,7 +46,7 @@ def check_place(key: Path, dist: Path) -> None:
 
 
 def signed_statement(package: Path, key: Ed25519PrivateKey) -> bytes:
-    """The envelope for a wheel or the folder of a library, to be written to :func:`envelope_of`.
+    """Return the envelope for a wheel or the folder of a library, to be written to :func:`envelope_of`.
 
     The caller has verified the package: what is signed is its statement.
     """
@@ -54,13 +54,13 @@ def signed_statement(package: Path, key: Ed25519PrivateKey) -> bytes:
 
 
 class NotSignedError(Exception):
-    """None of the keys signed this package as it is; the message has the file and the reason."""
+    """No key signed this package in its present form; the message has the file and the reason."""
 
 
 def signed_text(package: Path, keys: Sequence[Ed25519PublicKey]) -> bytes:
-    """The statement of a package that one of ``keys`` signed: the bytes that were signed. NotSignedError if none did.
+    """Return the statement of a package that one of ``keys`` signed, as the signed bytes. NotSignedError if none did.
 
-    Bytes are compared, not what they say: two readers of JSON may read one text differently.
+    Bytes are compared, not their meaning: two JSON readers may read one text differently.
     """
     path = envelope_of(package)
     try:
@@ -72,7 +72,7 @@ def signed_text(package: Path, keys: Sequence[Ed25519PublicKey]) -> bytes:
     except ValueError as error:
         raise NotSignedError(f"{path.name} {error}") from None
     try:
-        # A wheel is opened only if its digest is among what was signed.
+        # A wheel is opened only if its digest is among those that were signed.
         about_this = package.is_dir() or _subject(package) == provenance.subjects_of(provenance.parsed(payload))
         if about_this and payload == _statement(package):
             return payload
@@ -85,7 +85,7 @@ def signed_text(package: Path, keys: Sequence[Ed25519PublicKey]) -> bytes:
 
 
 def _statement(package: Path) -> bytes:
-    """What is signed. ValueError or OSError if the package has no statement."""
+    """Return the text to sign. ValueError or OSError if the package has no statement."""
     if package.is_dir():
         return read_text(package / provenance.FILE)
     try:

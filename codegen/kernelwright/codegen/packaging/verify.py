@@ -1,4 +1,4 @@
-"""``kernelwright verify``: is a package what its statement says, who signed it, and are its materials at hand?"""
+"""``kernelwright verify``: does a package match its statement, who signed it, and are its materials at hand?"""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from kernelwright.codegen.violations import SpecError
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 
-# Where the files that statements name stand: in a checkout, in an installed distribution, in a source archive.
+# Folders of the files that statements name: in a checkout, in an installed distribution, in a source archive.
 _ROOTS = ("", "arch", "codegen", "bindings", "simulator", "rules", "dispatcher_cpp", "kernelwright/native")
 
 
 @dataclass(frozen=True)
 class Verdict:
-    """A package and what is wrong with it; nothing, if it is what its statement says."""
+    """A package and its problems; none if the package matches its statement."""
 
     package: str
     subjects: int
@@ -32,11 +32,10 @@ class Verdict:
 def verify(path: Path, material_folders: Sequence[Path] = (), keys: Sequence[Ed25519PublicKey] = ()) -> list[Verdict]:
     """Check every package at or below ``path``: wheels, and folders with a library, its manifest and its statement.
 
-    With ``material_folders``, every file that a statement says went in must be there: toolchain wheels by their
-    digest, sources by path and digest. With ``keys``, one of them must have signed every package, and there must be
-    nothing else: no file that is not a package's, no link, no pipe. What is not signed is not opened. Without keys,
-    links are refused where a package is or seems to be. Raises SpecError if there is nothing to check, or no such
-    folder.
+    With ``material_folders``, every material of a statement must be there: toolchain wheels by their digest, sources by
+    path and digest. With ``keys``, one of them must have signed every package, and there must be nothing else: no file
+    that is not a package's, no link, no pipe. Unsigned packages are not opened. Without keys, links are refused where a
+    package is or seems to be. Raises SpecError if there is nothing to check, or no such folder.
     """
     if not path.exists():
         raise SpecError(f"{path} is not there; give a wheel, or a folder with wheels or libraries")
@@ -55,14 +54,14 @@ def verify(path: Path, material_folders: Sequence[Path] = (), keys: Sequence[Ed2
 
 
 def _matters(path: Path, listing: Contents) -> bool:
-    """Whether a link or the like hides a package, or a part of one."""
+    """Whether a link or other special file hides a package, or a part of one."""
     if path.parent in listing.folders or path.suffix == WHEEL_ENDING or not path.is_symlink():
         return True
     return any((path / name).exists() for name in (MANIFEST, provenance.FILE))
 
 
 def _strays(listing: Contents) -> Iterator[Verdict]:
-    """Files that belong to no package, so that no signature covers them."""
+    """Yield files that belong to no package, which no signature covers."""
     own = {wheel.with_name(wheel.name + ending) for wheel in listing.wheels for ending in ("", ENDING)}
     for folder in listing.folders:
         files = files_in_folder(listing.of_folder(folder))
@@ -106,14 +105,14 @@ def _wheel_verdict(path: Path, keys: Sequence[Ed25519PublicKey], known: _Materia
 
 
 def _inner_problems(files: Files, known: _Materials | None) -> Iterator[str]:
-    """What is wrong with the libraries in a wheel."""
+    """Yield the problems of the libraries in a wheel."""
     for folder in sorted({name.rpartition("/")[0] for name in files if name.endswith(f"/{MANIFEST}")}):
         for text in _checked(files.below(folder), _library_problems, known)[1]:
             yield f"{folder}: {text}"
 
 
 def _checked(files: Files, check: Any, known: _Materials | None) -> tuple[int, tuple[str, ...]]:
-    """How many files the statement names, and what is wrong."""
+    """Return how many files the statement names, and the problems."""
     if provenance.FILE not in files:
         return 0, (f"carries no {provenance.FILE}",)
     try:
@@ -191,7 +190,7 @@ class _Materials:
         self._where = ", ".join(map(str, folders))
 
     def missing(self, dependencies: Sequence[Mapping[str, Any]]) -> Iterator[str]:
-        """One sentence for each dependency that is not there with its digest."""
+        """Yield one sentence for each dependency that is not there with its digest."""
         for entry in dependencies:
             digest, name = entry["digest"]["sha256"], entry.get("name")
             if name is None:

@@ -40,14 +40,14 @@ if TYPE_CHECKING:
     from pyproject_metadata import StandardMetadata
 
 MAX_BYTES = 100_000_000
-"""The largest file that a package index takes unless asked."""
+"""The largest file that a package index accepts by default."""
 
 _EPOCH = "315532800"  # 1980-01-01, the first day of the ZIP format
 _KEYS = ("stage", "project", "files", "licenses", "arch", "trees", "materials", "output")
 
 
 def respond_wheel(raw: object) -> str:
-    """Write the wheel of a request, whole or not at all; the response. SpecError if the request is wrong."""
+    """Write the wheel of a request, whole or not at all, and return the response. SpecError if the request is wrong."""
     if not isinstance(raw, Mapping) or set(raw) - set(_KEYS) or not {"project", "files", "output"} <= set(raw):
         raise SpecError(f"a wheel request has the keys {', '.join(_KEYS)}; project, files and output are needed")
     checked(WheelRequest, raw, "the wheel request")
@@ -68,7 +68,7 @@ def respond_wheel(raw: object) -> str:
         metadata, tag, arch, wheel, raw.get("materials", [])
     )
     name = f"{_escaped(metadata)}-{tag}.whl"
-    if len(name) > 255:  # of file systems
+    if len(name) > 255:  # limit of file systems
         raise SpecError(
             f"{raw['project']}: the wheel's name has {len(name)} characters; allowed: 255; shorten project.name"
         )
@@ -83,7 +83,7 @@ def _metadata(
     trees: Sequence[object],
     licenses: Mapping[str, bytes],
 ) -> tuple[StandardMetadata, dict[str, bytes]]:
-    """The metadata and the licence files that the project names."""
+    """Return the metadata, and the licence files that the project names."""
     from pyproject_metadata import ConfigurationError, StandardMetadata
 
     try:
@@ -108,7 +108,7 @@ def _metadata(
 
 
 def _license_of(own: object, names: Sequence[object]) -> dict[str, str]:
-    """The field ``license``: the project's own SPDX expression, if it has one, and those of what a library contains."""
+    """Return the field ``license``: the project's own SPDX expression, if any, and those of a library's contents."""
     known = all_trees()
     if unknown := [name for name in names if name not in known]:
         raise SpecError(f"request key 'trees' names an unknown tree {unknown[0]!r}; allowed: {', '.join(known)}")
@@ -169,7 +169,7 @@ def _write(files: Mapping[str, bytes], name: str, output: Path) -> str:
     with tempfile.TemporaryDirectory() as folder:
         made = Path(folder, name)
         with _dated(_EPOCH), WheelFile(made, "w", ZIP_STORED) as wheel:
-            # Metadata last, as the format recommends.
+            # Metadata last, as the wheel format recommends.
             for path in sorted(files, key=lambda path: (".dist-info/" in path, path)):
                 entry = ZipInfo(path, (1980, 1, 1, 0, 0, 0))
                 entry.create_system, entry.external_attr = 3, (0o644 | stat.S_IFREG) << 16
@@ -183,7 +183,7 @@ def _write(files: Mapping[str, bytes], name: str, output: Path) -> str:
 
 @contextmanager
 def _dated(seconds: str) -> Iterator[None]:
-    """RECORD's own date, which the writer takes from the environment."""
+    """Set the date of RECORD, which the writer takes from the environment."""
     before = os.environ.get("SOURCE_DATE_EPOCH")
     os.environ["SOURCE_DATE_EPOCH"] = seconds
     try:
@@ -204,7 +204,7 @@ def _escaped(metadata: StandardMetadata) -> str:
 
 
 def _checked(name: object, where: str) -> PurePosixPath:
-    """``name`` as a path below a folder of the wheel on every system; SpecError, with ``where``, otherwise."""
+    """``name`` as a path that stays below a wheel's folder on every system; SpecError, with ``where``, otherwise."""
     path = PurePosixPath(str(name))
     plain = isinstance(name, str) and name.isprintable() and str(path) == name and not set(name) & set("\\:")
     if not plain or path.is_absolute() or not path.parts or ".." in path.parts:

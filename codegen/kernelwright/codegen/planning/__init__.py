@@ -1,1 +1,1 @@
-"""From kernels to a compile plan: rendered files and the actions that make a library of them."""
+"""From kernels to a compile plan: rendered files, and the actions that turn them into a library."""

@@ -1,4 +1,4 @@
-"""Which compiles of a plan are done together where kernels are compiled at run time."""
+"""The compiles of a plan that are done together when kernels are compiled at run time."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ def batches(
     missing: Collection[Action],
     jobs: int,
 ) -> list[Batch]:
-    """Batches of the kernels whose compile, the first action of their road, is among the ``missing`` ones.
+    """Return batches of the kernels whose compile, the first of their actions, is among the ``missing`` ones.
 
-    Kernels of ``arch``, sorted by name: neighbours share most of what the compiler instantiates. ``jobs``
-    commands run at once. None where the backend's compiles cannot be done together.
+    Kernels are of ``arch`` and sorted by name: neighbours share most of what the compiler instantiates. ``jobs``
+    commands run at once. Empty where the backend's compiles cannot be joined.
     """
     compiles = {road.actions[0]: kernel for kernel, road in zip(kernels, roads, strict=True)}
 

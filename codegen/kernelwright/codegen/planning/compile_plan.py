@@ -22,24 +22,24 @@ from kernelwright.files.arch_files import KINDS
 
 
 def kernel_actions(kernel: Kernel, arch: Arch, backend: Backend) -> KernelActions:
-    """The rendered files of a kernel, header first, and the actions that turn them into objects."""
+    """Return the rendered files of a kernel, header first, and the actions that turn them into objects."""
     header, *others = render_kernel(kernel, arch, backend.name)
     made = backend.kernel_actions(kernel, arch, header.path)
-    first, *rest = made.actions  # the compile; the others take next to no time
+    first, *rest = made.actions  # the compile; the others take almost no time
     actions = (replace(first, seconds=operation(kernel.spec.op).seconds(kernel, arch)), *rest)
     return KernelActions((header, *made.files, *others), actions, made.objects, made.report, made.counts)
 
 
 MAX_NAME = 100
-"""Characters of the name of a library."""
+"""The most characters of a library's name."""
 
 
 def compile_plan(
     name: str, arch: Arch, kernels: Sequence[Kernel], backend: Backend, models: Sequence[NamedModel] = ()
 ) -> CompilePlan:
-    """Everything that makes ``<arch>/lib<name>.so`` out of kernels of one architecture, and of its ``models``.
+    """Return everything that turns kernels of one architecture and ``models`` into ``<arch>/lib<name>.so``.
 
-    The result depends on the set of kernels alone, not on their order. Raises SpecError for a name that is no C
+    The result depends on the set of kernels alone, not on their order. Raises SpecError for a name that is not a C
     identifier, an empty list, a kernel of another architecture or the same kernel twice.
     """
     ordered = _checked(name, arch, kernels)
@@ -65,7 +65,7 @@ def _objects(plans: Sequence[KernelActions]) -> list[str]:
 
 
 def render_table(name: str, arch: Arch, kernels: Sequence[Kernel], models: Sequence[str] = ()) -> str:
-    """The C file that holds the library's table and the one symbol that it exports."""
+    """Return the C file with the library's table and its one exported symbol."""
     variables = {
         "name": name,
         "arch": arch,

@@ -1,4 +1,4 @@
-"""Kernels, actions and libraries as JSON: what responses, exports and manifests say of them."""
+"""Kernels, actions and libraries as JSON, for responses, exports and manifests."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ ABI_VERSION = 3
 
 
 def kernel_json(kernel: Kernel, arch: Arch, limits: Mapping[str, Limits]) -> dict[str, Any]:
-    """A kernel as responses and exports show it, with its limits (by identity) if it has some."""
+    """Return a kernel as responses and exports show it, with its limits (by identity) if it has any."""
     stated = limits.get(kernel.identity)
     return {
         "arch": kernel.arch,
@@ -74,7 +74,7 @@ def library_json(
 
 
 def _is_read(kernel: Kernel, item: Selection) -> bool:
-    """Whether the manifest tells a kernel's resources.
+    """Whether the manifest states a kernel's resources.
 
     Those of a CPU kernel are found by decoding its code, 50 ms each: in a large library, only for kernels with limits.
     """
@@ -83,7 +83,7 @@ def _is_read(kernel: Kernel, item: Selection) -> bool:
 
 
 def action_json(action: Action) -> dict[str, Any]:
-    """An action as responses show it."""
+    """Return an action as responses show it."""
     return {
         "id": action.id,
         "description": action.description,

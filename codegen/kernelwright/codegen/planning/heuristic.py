@@ -1,4 +1,4 @@
-"""The plan of a compiled selection model: its C source, and the shared library of it."""
+"""The plan of a compiled selection model: its C source, and the shared library made from it."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _KEYS = {"stage", "model", "output", "toolchains"}
 
 
 def respond_heuristic(raw: dict[str, Any]) -> dict[str, Any]:
-    """The response to a request of stage ``heuristic`` (see :mod:`kernelwright.codegen.interface.protocol`)."""
+    """Respond to a request of stage ``heuristic`` (see :mod:`kernelwright.codegen.interface.protocol`)."""
     if set(raw) - _KEYS or not {"model", "output"} <= set(raw):
         raise SpecError("a heuristic request has the keys stage, model and output; toolchains are optional")
     for key in ("model", "output"):
@@ -34,7 +34,7 @@ def respond_heuristic(raw: dict[str, Any]) -> dict[str, Any]:
 
 
 def heuristic_plan(model: str, output: str, host: HostToolchain) -> tuple[RenderedFile, tuple[Action, ...]]:
-    """The source of a model's file, and what makes ``output``, a shared library, of it.
+    """Return the source of a model's file, and the actions that make the shared library ``output`` from it.
 
     SpecError for a model that is truncated, altered or of other features, and for a wrong path.
     """

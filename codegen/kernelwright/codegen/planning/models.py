@@ -1,4 +1,4 @@
-"""Learned models as parts of a kernel library, whose table names them: dispatchers use them without being asked."""
+"""Learned models as parts of a kernel library, whose table names them: dispatchers use them by default."""
 
 from __future__ import annotations
 
@@ -18,20 +18,20 @@ from kernelwright.codegen.violations import SpecError
 
 @dataclass(frozen=True)
 class NamedModel:
-    """A model, called as its file is without suffix."""
+    """A model, named after its file without suffix."""
 
     name: str
     model: Model
 
     @property
     def described(self) -> dict[str, Any]:
-        """What a manifest says of it; ``sha256`` is the digest of its content, which its file states."""
+        """The manifest's entry; ``sha256`` is the digest of the model's content, which its file states."""
         made = self.model
         return {"name": self.name, "op": made.op, "dtypes": list(made.dtypes), "arch": made.arch, "sha256": made.digest}
 
 
 def read_models(paths: Sequence[str]) -> tuple[NamedModel, ...]:
-    """The models of files. SpecError for one that cannot be compiled (see ``read_model``), or a name used twice."""
+    """Read models from files. SpecError for one that cannot be compiled (see ``read_model``), or a name used twice."""
     models = tuple(NamedModel(PurePosixPath(path).stem, read_model(path)) for path in paths)
     names = [one.name for one in models]
     for name in names:
@@ -41,14 +41,14 @@ def read_models(paths: Sequence[str]) -> tuple[NamedModel, ...]:
 
 
 def models_of(arch: Arch, models: Sequence[NamedModel]) -> tuple[NamedModel, ...]:
-    """Those for an architecture: what libraries for others leave out."""
+    """Return the models for an architecture; libraries for others leave them out."""
     return tuple(one for one in models if one.model.arch == arch.name)
 
 
 def model_actions(
     library: str, models: Sequence[NamedModel], backend: Backend
 ) -> tuple[tuple[RenderedFile, ...], tuple[Action, ...]]:
-    """The C source of each model of ``library``, a path without ``.so``, and what makes objects of them."""
+    """The C sources of the models of ``library``, a path without ``.so``, and the actions that compile them."""
     files, actions = [], []
     for one in models:
         source = RenderedFile(f"{library}_model_{one.name}.c", emit(one.model, one.name, part_of_library=True))

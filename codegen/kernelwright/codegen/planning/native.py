@@ -21,7 +21,7 @@ _KEYS = {"stage", "output", "sources", "link", "toolchains"}
 
 
 def respond_native(raw: dict[str, Any]) -> dict[str, Any]:
-    """The response to a request of stage ``native`` (see :mod:`kernelwright.codegen.interface.protocol`)."""
+    """Respond to a request of stage ``native`` (see :mod:`kernelwright.codegen.interface.protocol`)."""
     if set(raw) - _KEYS or not {"output", "sources"} <= set(raw):
         raise SpecError(f"a native request has the keys {', '.join(sorted(_KEYS))}; link and toolchains are optional")
     output, sources, link = raw["output"], raw["sources"], raw.get("link", [])
@@ -40,9 +40,9 @@ def respond_native(raw: dict[str, Any]) -> dict[str, Any]:
 
 
 def native_actions(output: str, sources: Sequence[str], link: Sequence[str], host: HostToolchain) -> tuple[Action, ...]:
-    """Compile each of ``sources`` (``.c`` is C99, ``.cpp`` C++17) and link them into ``output``.
+    """Return actions that compile ``sources`` (``.c`` as C99, ``.cpp`` as C++17) and link them into ``output``.
 
-    Raises SpecError for no sources, a suffix that is neither, or a path that a plan may not have.
+    Raises SpecError for no sources, another suffix, or a path that a plan may not have.
     """
     checked_path(output, "native library")
     if not sources:
@@ -58,6 +58,6 @@ def native_actions(output: str, sources: Sequence[str], link: Sequence[str], hos
         command = compile(source, built, trees=(HEADERS_TREE,))
         actions.append(command.action(f"{source}:compile", f"Compile {source}", [source], [built]))
         objects.append(built)
-    linked = host.link_shared(objects, output, link, compiler_rt=True)  # whatever sources there are
+    linked = host.link_shared(objects, output, link, compiler_rt=True)  # whatever the sources are
     actions.append(linked.action(f"{output}:link", f"Link {output}", objects, [output]))
     return tuple(actions)

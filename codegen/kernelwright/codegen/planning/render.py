@@ -1,4 +1,4 @@
-"""Rendering: the files that a kernel is compiled from, byte for byte the same wherever it is done."""
+"""Rendering of the files that a kernel is compiled from, byte for byte the same on every machine."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ HEADER = ".hpp"
 
 
 def header_path(kernel: Kernel) -> str:
-    """Where a kernel's header goes, relative to the working directory of a build."""
+    """Return the path of a kernel's header, relative to the working directory of a build."""
     return f"{kernel.arch}/{kernel.name}{HEADER}"
 
 
 def render_kernel(kernel: Kernel, arch: Arch, backend: str) -> tuple[RenderedFile, ...]:
-    """The header that instantiates a kernel, then the other files that its operation has templates for.
+    """Return the header that instantiates a kernel, then the other files that its operation has templates for.
 
-    Templates see what the operation's ``context`` returns, and name, arch, identity, symbol, spec_json_literal (a C
+    Templates see the result of the operation's ``context``, and name, arch, identity, symbol, spec_json_literal (a C
     string literal), spec and arch_model. An undefined variable is an error (jinja2.UndefinedError).
     """
     own = operation(kernel.spec.op)

@@ -1,1 +1,1 @@
-"""What compiled kernels use: reports of the compilers, occupancy, limits."""
+"""Resources of compiled kernels: reports of the compilers, occupancy, limits."""

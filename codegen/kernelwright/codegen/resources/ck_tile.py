@@ -19,18 +19,18 @@ _METADATA = {
     "block_size": "max_flat_workgroup_size",
     "kernarg_bytes": "kernarg_segment_size",
 }
-# RDNA has no accumulation registers, and the compiler leaves the key out.
+# RDNA has no accumulation registers, so the compiler omits the key.
 _OPTIONAL = {"agpr"}
 _MATRIX = re.compile(r"^\s+v_(?:mfma|smfmac|wmma|swmmac)_", re.MULTILINE)
 
 
 def read_report(data: bytes, expects: Expectation) -> dict[str, int]:
-    """Registers, bytes, spills, wave and block size, matrix instructions and code of a kernel's assembly.
+    """Return registers, bytes, spills, wave and block size, matrix instructions and code of a kernel's assembly.
 
-    ``vgpr`` counts architectural and accumulation registers together. Of several device functions, each number is that
-    of the one that uses most; ``code_bytes`` is their sum. Raises ReportError if a number is missing or the functions
-    are not what is expected: CK Tile compiles configurations that an architecture lacks to kernels without a matrix
-    instruction, which compute nothing.
+    ``vgpr`` counts architectural and accumulation registers together. For several device functions, each number is the
+    maximum; ``code_bytes`` is their sum. Raises ReportError if a number is missing or the functions are not what is
+    expected: CK Tile compiles configurations that an architecture lacks to kernels without a matrix instruction, which
+    compute nothing.
     """
     text = data.decode()
     kernels = kernels_of(text, expects.helpers)
@@ -50,7 +50,7 @@ def _count(kernels: int) -> str:
 
 
 def _code_bytes(text: str, function: str) -> int:
-    """What the compiler notes behind the code of a function."""
+    """Return the code size that the compiler notes after a function."""
     match = re.search(
         rf"^\s*\.size\s+{re.escape(function)},.*?^; codeLenInByte = (\d+)$", text, re.MULTILINE | re.DOTALL
     )

@@ -1,7 +1,7 @@
 """``kernelwright compare``: what a change did to the kernels of a library, for reviews and CI.
 
 Kernels are paired by architecture and identity. Exit code 0; 1 if ``--fail-on-worse`` is given and a number became
-worse or a kernel is missing; 2 for something that is no library.
+worse or a kernel is missing; 2 for something that is not a library.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def compared(old: Kernels, new: Kernels) -> dict[str, Any]:
-    """``added`` and ``removed`` kernels (``arch``, ``name``), how many are the ``same``, and those ``changed``.
+    """Return ``added`` and ``removed`` kernels (``arch``, ``name``), how many are the ``same``, and those ``changed``.
 
     A changed kernel has ``changes``: ``key``, ``old``, ``new``, and whether the new value is ``worse`` (None where
     neither direction is, or a value is missing).
@@ -61,7 +61,7 @@ def compared(old: Kernels, new: Kernels) -> dict[str, Any]:
 
 
 def text(comparison: Mapping[str, Any]) -> str:
-    """Lines: what changed of each kernel, then what was added and removed, then how many are the same."""
+    """Return lines: the changes of each kernel, then added and removed kernels, then how many are the same."""
     headings = {column.key: column.heading for column in COLUMNS}
     lines = []
     for one in comparison["changed"]:

@@ -1,4 +1,4 @@
-"""What a compiled CPU kernel consists of, read from the machine code in its object file."""
+"""Resources of a compiled CPU kernel, read from the machine code in its object file."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from kernelwright.codegen.resources.x86 import DecodeError, Instruction, decode
 
 _SHF_EXECINSTR = 4
 
-# Multiply-adds by (map, prefix): opcodes. Scalar ones, which tails use, have other opcodes.
+# Opcodes of multiply-adds by (map, prefix). Scalar ones, which loop tails use, have other opcodes.
 _FUSED = frozenset(row + op for row in (0x90, 0xA0, 0xB0) for op in (6, 7, 8, 10, 12, 14))
 _MULTIPLY_ADDS = {
-    (2, 1): _FUSED | {0x04, 0x50, 0x51, 0x52, 0x53},  # vfmadd…ps and its kin; vpmaddubsw, vpdpbusd, vpdpwssd
+    (2, 1): _FUSED | {0x04, 0x50, 0x51, 0x52, 0x53},  # vfmadd…ps and the like; vpmaddubsw, vpdpbusd, vpdpwssd
     (6, 1): _FUSED,  # vfmadd…ph
     (1, 1): frozenset([0xF5]),  # vpmaddwd
     (2, 2): frozenset([0x52, 0x50, 0x51, 0x5C]),  # vdpbf16ps, vpdpbsud, tdpbf16ps
@@ -21,16 +21,16 @@ _MULTIPLY_ADDS = {
 
 
 class ReportError(ValueError):
-    """The object file is not one of a CPU kernel."""
+    """An object file that is not a CPU kernel's."""
 
 
 def read_report(data: bytes, expects: Expectation) -> dict[str, int]:
-    """Resources of the kernel in the ELF object ``data``.
+    """Return the resources of the kernel in the ELF object ``data``.
 
-    ``matrix_instructions``: vector multiply-adds in the code (fma, dot products; each may do 4 to 64 of them);
+    ``matrix_instructions``: vector multiply-adds in the code (fma, dot products; each performs 4 to 64 of them);
     ``registers``: vector registers that they name; ``code_bytes`` of all functions; ``stack_bytes``: the largest frame
-    that a function makes by moving the stack pointer, which holds its arrays and what did not stay in registers.
-    Raises ReportError for anything but such an object.
+    that a function makes by moving the stack pointer, which holds its arrays and what did not stay in registers. Raises
+    ReportError for anything but such an object.
     """
     matrix, size, frame = 0, 0, 0
     registers: set[int] = set()
@@ -54,7 +54,7 @@ def _multiplies(one: Instruction) -> bool:
 
 
 def _frame(code: bytes, one: Instruction) -> int:
-    """Bytes by which ``sub rsp, n`` (48 81 EC, 48 83 EC) or ``add rsp, -n`` (48 81 C4, 48 83 C4) lower it."""
+    """The bytes by which ``sub rsp, n`` (48 81 EC, 48 83 EC) or ``add rsp, -n`` (48 81 C4, 48 83 C4) lower it."""
     if one.encoding != "legacy" or one.map or one.opcode not in (0x81, 0x83):
         return 0
     operation, value = code[one.offset : one.offset + 3], code[one.offset + 3 : one.offset + one.length]

@@ -1,7 +1,7 @@
-"""Reads what a compiled CUTLASS kernel uses (registers, shared memory, spills) out of its object file.
+"""Reads the resources of a compiled CUTLASS kernel (registers, shared memory, spills) from its object file.
 
 The object is an ELF file of the host; section ``.nv_fatbin`` holds the uncompressed device code, itself an ELF file
-whose ``.nv.info`` sections carry what ``ptxas -v`` prints. Attribute numbers are those that ``cuobjdump -elf`` names.
+whose ``.nv.info`` sections carry what ``ptxas -v`` prints. Attribute numbers are those of ``cuobjdump -elf``.
 """
 
 from __future__ import annotations
@@ -15,17 +15,17 @@ from kernelwright.codegen.operation import Expectation
 _MAGIC = b"\x7fELF"
 _EM_CUDA = 190
 _INSTRUCTION_BYTES = 16
-_RESERVED_SHARED_BYTES = 1024  # of each block for the system; ptxas counts them, limits do not
+_RESERVED_SHARED_BYTES = 1024  # per block, reserved for the system; ptxas counts them, limits do not
 
 # EIATTR numbers of .nv.info; each such entry ends in a 32-bit value, or holds a list of them.
 _MAX_THREADS, _FRAME_SIZE, _REGCOUNT = 0x05, 0x11, 0x2F
 _SIZED_VALUE = 4  # format of an entry whose payload follows it
 
-# The low 9 bits of a Hopper instruction name the operation, the next 3 where its operands come from.
+# The low 9 bits of a Hopper instruction name the operation, the next 3 the source of its operands.
 _OPERATION = 0x1FF
 # HGMMA, IGMMA, QGMMA: wgmma on 16-bit types, integers, 8-bit floats; HMMA: mma.sync on 16-bit types.
 _MATRIX = frozenset({0x1F0, 0x1F1, 0x1F3, 0x03C})
-_LOCAL = frozenset({0x183, 0x187})  # LDL, STL: what a spill leaves behind
+_LOCAL = frozenset({0x183, 0x187})  # LDL, STL: emitted for spills
 
 
 class ReportError(ValueError):
@@ -40,7 +40,7 @@ class _Section:
 
 
 def read_report(data: bytes, expects: Expectation) -> dict[str, int]:
-    """Resources of the device functions in the object file ``data``.
+    """Return the resources of the device functions in the object file ``data``.
 
     ``registers`` per thread, ``block_size`` in threads, ``shared_bytes`` (static and dynamic, with ``stages`` of A and
     B in them), ``stack_bytes`` per thread, ``spill_instructions`` (local loads and stores), ``matrix_instructions``
@@ -66,7 +66,7 @@ def _read(host: Mapping[str, _Section], device: Mapping[str, _Section], expects:
         for code in codes
         for at in range(0, len(code), _INSTRUCTION_BYTES)
     ]
-    module = list(_attributes(device[".nv.info"].data))  # an entry per kernel; helpers have less of everything
+    module = list(_attributes(device[".nv.info"].data))  # one entry per kernel; helpers use less of everything
     shared = [device[f".nv.shared.{kernel}"].size for kernel in kernels if f".nv.shared.{kernel}" in device]
     if ".kernelwright.resources" not in host:
         raise ReportError("no section .kernelwright.resources; not a kernelwright kernel object")

@@ -1,4 +1,4 @@
-"""Limits on what compiled kernels may use, and what to do about a kernel that uses more."""
+"""Limits on the resources of compiled kernels, and advice for a kernel that exceeds them."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from kernelwright.codegen.violations import SpecError, closest
 from kernelwright.files.counts.instruction_set import names
 
 Limits = Mapping[str, float]
-"""Values by the names of :data:`LIMITS`."""
+"""Limits by the names of :data:`LIMITS`."""
 
 
 @dataclass(frozen=True)
 class Limit:
     """A bound on one number of a kernel's resources.
 
-    ``keys`` are what the reports of the backends call it (the first that a report has counts), ``backends`` those that
-    have it, ``advice`` one thing to do. ``missing``: why a kernel may have no such number. ``fraction``: values need
-    not be whole.
+    ``keys`` are its names in the reports of the backends (the first that a report has counts), ``backends`` those that
+    have it, ``advice`` one thing to do. ``missing``: why a kernel may lack the number. ``fraction``: values need not be
+    whole.
     """
 
     about: str
@@ -106,7 +106,7 @@ class LimitError(RuntimeError):
 
 
 def read_limit(text: str) -> tuple[str, float]:
-    """``max_vgpr_spills=0`` or ``max_valu_per_matrix_cycle=0.8`` as a name and a number; ValueError for other texts."""
+    """Parse ``max_vgpr_spills=0`` or ``max_valu_per_matrix_cycle=0.8`` as a name and a number; ValueError otherwise."""
     name, _, value = text.partition("=")
     if not re.fullmatch(r"\d{1,15}(\.\d{1,15})?", value, re.ASCII):
         raise ValueError(f"{text!r}: write a name and a number, such as max_vgpr_spills=0")
@@ -114,10 +114,10 @@ def read_limit(text: str) -> tuple[str, float]:
 
 
 def parse_limits(raw: object, arch: Arch) -> dict[str, float]:
-    """Limits for kernels of ``arch`` as a target or configuration states them, sorted by name.
+    """Return the limits for kernels of ``arch`` that a target or configuration states, sorted by name.
 
-    SpecError for a name that does not exist, one that kernels of this architecture have no number for, and a value that
-    is no number >= 0, or no whole one where the limit counts something.
+    SpecError for an unknown name, one that kernels of this architecture have no number for, and a value that is not a
+    number >= 0, or not a whole one where the limit counts something.
     """
     if not isinstance(raw, Mapping):
         raise SpecError(f'limits must be an object such as {{"max_vgpr_spills": 0}}, not {raw!r}')
@@ -134,7 +134,7 @@ def parse_limits(raw: object, arch: Arch) -> dict[str, float]:
 
 
 def strictest(stated: Iterable[Limits]) -> dict[str, float]:
-    """The limits of a kernel that several targets describe."""
+    """Return the strictest limits of a kernel that several targets describe."""
     merged: dict[str, float] = {}
     for limits in stated:
         for name, value in limits.items():
@@ -144,14 +144,14 @@ def strictest(stated: Iterable[Limits]) -> dict[str, float]:
 
 
 def check_limits(kernels: Sequence[tuple[str, Limits, Mapping[str, Any] | None]]) -> None:
-    """Hold kernels (name, limits, resources) to their limits; LimitError with every number that is beyond one."""
+    """Check kernels (name, limits, resources) against their limits; LimitError lists every number that exceeds one."""
     lines = [f"{name}: {line}" for name, limits, resources in kernels for line in exceeded(limits, resources or {})]
     if lines:
         raise LimitError("\n".join(lines))
 
 
 def exceeded(limits: Limits, resources: Mapping[str, Any]) -> Iterator[str]:
-    """One sentence for each limit that ``resources`` break, or that they have no number for."""
+    """Yield one sentence for each limit that ``resources`` break or have no number for."""
     known = numbers(resources)
     for name, allowed in sorted(limits.items()):
         limit = LIMITS[name]
@@ -165,7 +165,7 @@ def exceeded(limits: Limits, resources: Mapping[str, Any]) -> Iterator[str]:
 
 
 def numbers(resources: Mapping[str, Any]) -> dict[str, Any]:
-    """What limits apply to: resources, and numbers of the main loop where it was counted."""
+    """Return the numbers that limits apply to: resources, and those of the main loop if it was counted."""
     return {**resources, **_counted(resources.get("counts") or {})}
 
 

@@ -1,7 +1,7 @@
-"""``kernelwright quality``: what bounds each kernel of a library, from the counts in its manifest.
+"""``kernelwright quality``: the bottleneck of each kernel of a library, from the counts in its manifest.
 
-Kernels of AMD GPUs have counts of their main loop; those of other backends have what their reports tell (registers,
-spills, occupancy). Exit code 0, or 2 for something that is no library, and for a pattern that no kernel has.
+Kernels of AMD GPUs have counts of their main loop; those of other backends have what their reports state (registers,
+spills, occupancy). Exit code 0, or 2 for something that is not a library, and for a pattern that matches no kernel.
 """
 
 from __future__ import annotations
@@ -65,11 +65,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def describe(manifest: Path) -> dict[str, Any]:
-    """The library of a manifest: ``name``, ``arch``, ``folder``, and a row for each of its ``kernels``.
+    """Return the library of a manifest: ``name``, ``arch``, ``folder``, and a row for each of its ``kernels``.
 
     A row has ``name``, ``identity``, and a value for each of :data:`COLUMNS` (None where it is unknown or does not
     exist), ``counts``, as ``kernelwright.codegen.resources.amd.counts.read_counts`` describes them, and ``measured``,
-    see :func:`kernelwright.codegen.resources.measured.join.add_measured`. ReportError for a file that is no manifest.
+    see :func:`kernelwright.codegen.resources.measured.join.add_measured`. ReportError for a file that is not a
+    manifest.
     """
     raw = read_object(manifest)
     described = report.describe(raw, None, str(manifest.parent))
@@ -80,7 +81,7 @@ def describe(manifest: Path) -> dict[str, Any]:
 
 
 def selected(libraries: Sequence[dict[str, Any]], patterns: Sequence[str] | None) -> list[dict[str, Any]]:
-    """The kernels whose name or identity one of ``patterns`` has; ReportError if there is none."""
+    """Return the kernels whose name or identity matches one of ``patterns``; ReportError if there is none."""
     if not patterns:
         return list(libraries)
 
@@ -94,7 +95,7 @@ def selected(libraries: Sequence[dict[str, Any]], patterns: Sequence[str] | None
 
 
 def add_executed(libraries: Iterable[Mapping[str, Any]], launches: Iterable[Mapping[str, Any]]) -> None:
-    """Give kernels the counts of simulated launches, as ``kernelwright.simulator.Counts.write`` has them.
+    """Give kernels the counts of simulated launches, as ``kernelwright.simulator.Counts.write`` writes them.
 
     ReportError for a launch of a kernel that is not in the libraries.
     """
@@ -113,13 +114,13 @@ def add_executed(libraries: Iterable[Mapping[str, Any]], launches: Iterable[Mapp
 
 
 def as_json(libraries: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """Libraries, and the counters of rocprof that columns compare with."""
+    """Return the libraries, and the counters of rocprof that correspond to columns."""
     counters = {column.key: list(column.counters) for column in COLUMNS if column.counters}
     return {"counters": counters, "libraries": list(libraries)}
 
 
 def text(libraries: Sequence[Mapping[str, Any]]) -> str:
-    """A table for each library, and what was measured of its kernels; columns without a value are left out."""
+    """Return a table for each library, and the measurements of its kernels; columns without a value are left out."""
     blocks = []
     for library in libraries:
         rows = library["kernels"]
@@ -162,13 +163,13 @@ def _row(row: Mapping[str, Any], resources: Mapping[str, Any], unit: Mapping[str
 
 
 def _narrowest_load(memory: Mapping[str, int]) -> int | None:
-    """Bytes per lane of the narrowest load, to registers or to LDS."""
+    """Return the bytes per lane of the narrowest load, to registers or to LDS."""
     widths = [int(name.rpartition(" ")[2]) for name in memory if name.startswith("load ")]
     return min(widths, default=None)
 
 
 def _unit(arch: str) -> Any:
-    """What a compute unit holds; None for an architecture of the user whose file is not at hand."""
+    """Return the capacities of a compute unit; None for an architecture of the user whose file is not at hand."""
     try:
         return arch_files.read(arch)[0].get("compute_unit") if arch in arch_files.names() else None
     except ArchFileError as error:

@@ -1,4 +1,4 @@
-"""The columns of ``kernelwright quality``, and the counters of rocprof that a run on hardware compares with them."""
+"""The columns of ``kernelwright quality``, and the counters of rocprof that correspond to them on hardware."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Column:
-    """``better``: whether a ``lower`` or ``higher`` value is better; None where neither is."""
+    """A column. ``better``: whether a ``lower`` or ``higher`` value is better; None where neither is."""
 
     key: str
     heading: str
@@ -78,7 +78,7 @@ COLUMNS = (
 
 
 def cell(value: object) -> str:
-    """A value as tables show it."""
+    """Format a value as tables show it."""
     if value is None:
         return "–"
     return f"{value:.2f}".rstrip("0").rstrip(".") if isinstance(value, float) else str(value)

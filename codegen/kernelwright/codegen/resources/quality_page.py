@@ -1,4 +1,4 @@
-"""The report of ``kernelwright quality`` as one HTML page that needs nothing else: bars and numbers of each kernel."""
+"""The report of ``kernelwright quality`` as one self-contained HTML page: bars and numbers of each kernel."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from kernelwright.files.counts.turn import UNITS
 
 
 def page(libraries: Sequence[Mapping[str, Any]]) -> str:
-    """HTML of rows as ``kernelwright.codegen.resources.quality.describe`` makes them."""
+    """Return the HTML of rows made by ``kernelwright.codegen.resources.quality.describe``."""
     environment = jinja2.Environment(autoescape=True, undefined=jinja2.StrictUndefined)
     template = files("kernelwright.codegen.resources").joinpath("templates", "quality.html.jinja").read_text("utf-8")
     shown = [
@@ -41,7 +41,7 @@ def _columns(rows: Sequence[Mapping[str, Any]]) -> list[Any]:
 
 
 def _measured(rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """Of each kernel that was measured: its name, a line, and tables with headings."""
+    """Return name, summary line and tables with headings of each measured kernel."""
     entries = []
     for row in rows:
         measured = row["measured"]
@@ -52,7 +52,7 @@ def _measured(rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
 
 
 def _bars(rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """Of each kernel with counts: the clocks of each unit in percent of those of the one that bounds it."""
+    """Return the clocks of each unit, in percent of the bounding unit's, for each kernel with counts."""
     bars = []
     for row in rows:
         taken = (row["counts"] or {}).get("clocks")

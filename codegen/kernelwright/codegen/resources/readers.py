@@ -1,4 +1,4 @@
-"""What reads the resources of a kernel (registers, LDS, spills, …) out of the report that its actions name."""
+"""Readers of a kernel's resources (registers, LDS, spills, …) in the report that its actions name."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ class ReportReader(Protocol):
     """Reads the bytes of a report; ValueError if they do not show what is expected."""
 
     def __call__(self, data: bytes, expects: Expectation) -> dict[str, Any] | None:
-        """The resources by the names that the manifest has."""
+        """Return the resources by their names in the manifest."""
 
 
 def report_reader(backend: str) -> ReportReader:
-    """The reader of a backend's reports; SpecError for a backend that does not exist."""
+    """Return the reader of a backend's reports; SpecError for an unknown backend."""
     return cast(ReportReader, _module(backend).read_report)
 
 

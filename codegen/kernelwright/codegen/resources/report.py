@@ -1,7 +1,7 @@
-"""``kernelwright info``: what the kernels of libraries use, as text or JSON; needs no package of others.
+"""``kernelwright info``: the resources of libraries' kernels, as text or JSON; needs no third-party package.
 
-Read from ``manifest.json`` and, where a library was built by ``kernelwright build`` or at run time, from ``costs.json``
-beside it. Exit code 0, or 2 for something that is no library.
+Reads ``manifest.json`` and, where a library was built by ``kernelwright build`` or at run time, ``costs.json`` beside
+it. Exit code 0, or 2 for something that is not a library.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from kernelwright.files.commands import ArgumentParser
 from kernelwright.files.strict_json import read_json
 
 COSTS = "costs.json"
-"""Beside a manifest: what each kernel took to compile; apart from it, since it differs from build to build."""
+"""File beside a manifest with the compile cost of each kernel; separate, since it differs from build to build."""
 
 _EXIT_BAD_INPUT = 2
 
-# Key of a row → what the reports of the backends call it; several are added up.
+# Key of a row → its names in the backends' reports; several are added up.
 _NUMBERS: Mapping[str, tuple[str, ...]] = {
     "registers": ("vgpr", "registers"),
     "agpr": ("agpr",),
@@ -41,7 +41,7 @@ _HEADINGS = {
 
 
 class ReportError(ValueError):
-    """Something that was to be described is no library."""
+    """Something to be described that is not a library."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -60,12 +60,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def describe_path(path: Path) -> list[dict[str, Any]]:
-    """The libraries that a path names: itself, or every one below a folder. ReportError if there is none."""
+    """Return the libraries that a path names: itself, or every one below a folder. ReportError if there is none."""
     return [describe(read_object(one), _costs(one.with_name(COSTS)), str(one.parent)) for one in manifests(path)]
 
 
 def manifests(path: Path) -> list[Path]:
-    """The manifest that a path names, or every one below a folder. ReportError if there is none."""
+    """Return the manifest that a path names, or every one below a folder. ReportError if there is none."""
     if path.is_dir():
         paths = sorted(path.rglob("manifest.json"))
     else:
@@ -82,13 +82,12 @@ def manifests(path: Path) -> list[Path]:
 def describe(
     manifest: Mapping[str, Any], costs: Mapping[str, Any] | None = None, folder: str | None = None
 ) -> dict[str, Any]:
-    """One library: ``name``, ``arch``, ``folder`` and one row for each of its ``kernels``.
+    """Return one library: ``name``, ``arch``, ``folder`` and one row for each of its ``kernels``.
 
-    A row has ``name``, ``identity`` and, None where it is unknown or does not exist: ``registers`` of a lane (on AMD
-    ``agpr`` of them for accumulators; on CPU the vector registers of multiply-adds), ``sgpr``, ``lds_bytes`` of a
-    workgroup, ``spills``, ``scratch_bytes`` of a lane, ``workgroups_per_cu``, ``occupancy_percent``,
-    ``matrix_instructions`` and ``code_bytes`` in the static code, ``compile_s`` (processor seconds). ReportError for
-    data that is no manifest.
+    A row has ``name``, ``identity`` and, None where unknown or absent: ``registers`` of a lane (on AMD ``agpr`` of them
+    for accumulators; on CPU the vector registers of multiply-adds), ``sgpr``, ``lds_bytes`` of a workgroup, ``spills``,
+    ``scratch_bytes`` of a lane, ``workgroups_per_cu``, ``occupancy_percent``, ``matrix_instructions`` and
+    ``code_bytes`` in the static code, ``compile_s`` (processor seconds). ReportError for data that is not a manifest.
     """
     where = folder or "the manifest"
     kernels = _field(manifest, "kernels", list, where)
@@ -99,7 +98,7 @@ def describe(
 
 
 def respond_report(raw: Mapping[str, Any]) -> dict[str, Any]:
-    """The response to a request of stage ``report`` (see :mod:`kernelwright.codegen.interface.protocol`)."""
+    """Respond to a request of stage ``report`` (see :mod:`kernelwright.codegen.interface.protocol`)."""
     if not {"stage", "manifests"} <= set(raw) <= {"stage", "manifests", "costs"}:
         raise ReportError("a request of stage 'report' has the keys manifests and, optionally, costs")
     manifests, costs = _field(raw, "manifests", dict, "request"), _optional(raw, "costs", dict, "request") or {}
@@ -115,7 +114,7 @@ def respond_report(raw: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def text(libraries: Sequence[Mapping[str, Any]]) -> str:
-    """A table for each library; columns without a number are left out."""
+    """Return a table for each library; columns without a number are left out."""
     blocks = []
     for library in libraries:
         rows = library["kernels"]
@@ -146,7 +145,7 @@ def _row(kernel: object, taken: Mapping[str, Any], where: str) -> dict[str, Any]
 
 
 def _field(holder: object, key: str, kind: Any, where: str) -> Any:
-    """A member of an object; ReportError if there is none of this type."""
+    """Return a member of an object; ReportError if there is none of this type."""
     if not isinstance(holder, Mapping) or key not in holder:
         raise ReportError(f"{where} is no manifest of a library: {key!r} is missing; name a folder with manifest.json")
     value = holder[key]
@@ -165,7 +164,7 @@ def _cell(value: object) -> str:
 
 
 def read_object(path: Path) -> Mapping[str, Any]:
-    """A manifest's JSON object. ReportError for a file that cannot be read, or holds something else."""
+    """Read the JSON object of a manifest. ReportError for a file that cannot be read, or holds something else."""
     try:
         document = read_json(path)
     except (OSError, ValueError) as error:

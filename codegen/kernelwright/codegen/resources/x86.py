@@ -1,7 +1,7 @@
-"""Where x86-64 instructions begin and end, and what the vector ones among them are.
+"""Decodes x86-64 instructions: where they begin and end, and which are vector instructions.
 
-capstone cannot take its place: its newest release (5.0.9) does not know AVX512-BF16 (``vdpbf16ps``), AVX512-FP16 or the
-VEX forms of VNNI, which are the multiply-adds that are counted here.
+capstone cannot be used instead: its newest release (5.0.9) does not know AVX512-BF16 (``vdpbf16ps``), AVX512-FP16 or
+the VEX forms of VNNI, which are the multiply-adds that are counted here.
 """
 
 from __future__ import annotations
@@ -11,11 +11,11 @@ from typing import NamedTuple
 
 _PREFIXES = frozenset(b"\x66\xf2\xf3\x2e\x36\x3e\x26\x64\x65\x67\xf0")
 _VECTOR = frozenset(b"\xc4\xc5\x62")
-_PP = {0x66: 1, 0xF3: 2, 0xF2: 3}  # how VEX and EVEX number the mandatory prefixes
+_PP = {0x66: 1, 0xF3: 2, 0xF2: 3}  # numbers of mandatory prefixes in VEX and EVEX
 
 
 class DecodeError(ValueError):
-    """Bytes that are no x86-64 code, or instructions that compilers do not emit."""
+    """Bytes that are not x86-64 code, or instructions that compilers do not emit."""
 
 
 class Instruction(NamedTuple):
@@ -35,7 +35,7 @@ class Instruction(NamedTuple):
 
 
 def decode(code: bytes) -> Iterator[Instruction]:
-    """The instructions of a function, one behind the other. DecodeError if the last one runs over the end.
+    """Yield the instructions of a function in order. DecodeError if the last one runs over the end.
 
     Lengths follow Intel's Software Developer's Manual, volume 2, chapter 2 (formats) and appendix A (opcode maps).
     """
@@ -82,7 +82,7 @@ def _one(code: bytes, start: int) -> Instruction:
 
 
 def _vector(code: bytes, start: int, at: int) -> Instruction:
-    """Fields R, X, B, R', V' and vvvv are stored inverted."""
+    """Decode a vector instruction. Fields R, X, B, R', V' and vvvv are stored inverted."""
     first = code[at]
     if first == 0xC5:
         payload = code[at + 1]
@@ -118,7 +118,7 @@ def _vector(code: bytes, start: int, at: int) -> Instruction:
 
 
 def _operand_bytes(code: bytes, at: int) -> int:
-    """Bytes of ModRM, SIB and displacement."""
+    """Return the bytes of ModRM, SIB and displacement."""
     modrm = code[at]
     mode, rm = modrm >> 6, modrm & 7
     if mode == 3:

@@ -1,1 +1,1 @@
-"""Which kernels are meant: specs, configurations, sets, filters, and whether kernels are legal."""
+"""Selection of kernels: specs, configurations, sets, filters, and whether kernels are legal."""

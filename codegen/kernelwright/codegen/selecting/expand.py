@@ -1,4 +1,4 @@
-"""From a configuration (lists and ranges of values) to every legal kernel that it describes."""
+"""Expands a configuration (lists and ranges of values) to every legal kernel that it describes."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from kernelwright.codegen.violations import SpecError, Violation, closest
 
 MAX_COMBINATIONS = 1_000_000
 MAX_VALUES = 1_000
-"""The most values of one field of a configuration."""
+"""The most values of a configuration field."""
 
 SECTIONS = ("problem", "tile_config", "trait_config")
 _RANGE = {"min", "max", "step", "exclude"}
@@ -27,17 +27,17 @@ _SECTION_HELP = '[…], {"values": […]} or {"min", "max", "step", "exclude"}'
 
 
 class EmptyExpansionError(SpecError):
-    """A configuration or rule set of which no kernel is legal."""
+    """A configuration or rule set without a legal kernel."""
 
 
 def expand_config(config: object, arch: Arch) -> Expansion:
-    """Every legal kernel of a configuration, in the order of its fields and values.
+    """Return every legal kernel of a configuration, in the order of its fields and values.
 
     A configuration is an object with ``op``, the operation, and three sections. ``problem`` holds constants (dtype,
     layout, …; it may hold ``op`` too); ``tile_config`` and ``trait_config`` give each field ``{"values": […]}``, or the
-    list alone, or ``{"min", "max", "step", "exclude"}`` (defaults: ``step`` 1, ``exclude`` empty). The operation says
-    which fields there are, and what else may stand beside the sections. The kernels are the cartesian product, less
-    what the rules of ``arch`` refuse. ``limits`` are read by :mod:`kernelwright.codegen.selecting.selection`.
+    list alone, or ``{"min", "max", "step", "exclude"}`` (defaults: ``step`` 1, ``exclude`` empty). The operation
+    defines the fields, and further keys besides the sections. The kernels are the cartesian product, less what the
+    rules of ``arch`` refuse. ``limits`` are read by :mod:`kernelwright.codegen.selecting.selection`.
 
     Raises SpecError for a malformed configuration and EmptyExpansionError, with the most frequent reasons, if no
     combination is legal.
@@ -52,7 +52,7 @@ def expand_config(config: object, arch: Arch) -> Expansion:
 
 
 def iterate_config(config: object, arch: Arch, refused: Refused | None = None) -> Iterator[Kernel]:
-    """The legal kernels of a configuration one by one, see :func:`expand_config`; SpecError if it is malformed."""
+    """Yield the legal kernels of a configuration, see :func:`expand_config`; SpecError if it is malformed."""
     if not isinstance(config, Mapping):
         raise SpecError(f"a configuration is an object with op, {', '.join(SECTIONS)}, not {config!r}")
     problem = config.get("problem")
@@ -65,7 +65,7 @@ def iterate_config(config: object, arch: Arch, refused: Refused | None = None) -
 
 
 def archs_with(expand: Callable[[Arch], object]) -> tuple[str, ...]:
-    """The shipped architectures that ``expand`` finds kernels for, sorted; EmptyExpansionError if there is none."""
+    """Return the shipped architectures that ``expand`` finds kernels for, sorted; EmptyExpansionError if none."""
     supported, refused = [], []
     for name in archs.names():
         try:
@@ -79,9 +79,9 @@ def archs_with(expand: Callable[[Arch], object]) -> tuple[str, ...]:
 
 
 def expand_fields(config: Mapping[str, Any], arch: Arch) -> Iterator[tuple[Kernel, tuple[Violation, ...]]]:
-    """The combinations of a configuration whose sections have the fields of the operation's spec, nothing else.
+    """Yield the combinations of a configuration whose sections have exactly the fields of the operation's spec.
 
-    SpecError for anything else, for a field that is missing, and for more than :data:`MAX_COMBINATIONS`.
+    SpecError for anything else, for a missing field, and for more than :data:`MAX_COMBINATIONS`.
     """
     check_keys(config)
     fields = operation(config.get("op") or config["problem"]["op"]).spec_type.model_fields
@@ -95,14 +95,14 @@ def expand_fields(config: Mapping[str, Any], arch: Arch) -> Iterator[tuple[Kerne
 
 @dataclass
 class Refused:
-    """How many combinations there were, how many each rule refused, and one violation of each rule; text of reasons."""
+    """Number of combinations, how many each rule refused, and one violation per rule; as text, the reasons."""
 
     combinations: int = 0
     counts: Counter[str] = field(default_factory=Counter)
     examples: dict[str, Violation] = field(default_factory=dict)
 
     def add(self, violations: Sequence[Violation]) -> None:
-        """Count a combination, with the violations that refuse it or none."""
+        """Count a combination, with the violations that refuse it, if any."""
         self.combinations += 1
         self.counts.update({violation.rule for violation in violations})
         for violation in violations:
@@ -113,7 +113,7 @@ class Refused:
 
 
 def check_keys(config: Mapping[str, Any], further: Sequence[str] = ()) -> None:
-    """SpecError for a key of a configuration that is neither common to all operations nor among ``further``."""
+    """Raise SpecError for a key of a configuration that is neither common to all operations nor among ``further``."""
     allowed = ("op", "limits", *SECTIONS, *further)
     for key in config:
         if key not in allowed:
@@ -124,10 +124,10 @@ def check_keys(config: Mapping[str, Any], further: Sequence[str] = ()) -> None:
 def read_sections(
     config: Mapping[str, Any], fields: Collection[str], lists: Collection[str] = (), renamed: Mapping[str, str] = {}
 ) -> tuple[dict[str, Any], dict[str, Sequence[Any]]]:
-    """The constants and the axes (values by field) of a configuration.
+    """Return the constants and the axes (values by field) of a configuration.
 
     ``fields`` are the keys that sections may have, ``renamed`` further spellings of some, and ``lists`` those whose
-    single value is a list itself. SpecError for anything else, and for a field that is given twice.
+    single value is itself a list. SpecError for anything else, and for a field that is given twice.
     """
     problem = {"op": config["op"]} if "op" in config else {}
     problem |= _section(config, "problem", fields, renamed)
@@ -185,7 +185,7 @@ def _values(where: str, value: object) -> Iterator[Any]:
 
 
 def check_values(where: str, values: Sequence[Any]) -> Sequence[Any]:
-    """``values`` themselves; SpecError for more than :data:`MAX_VALUES` and for one that is listed twice."""
+    """Return ``values`` themselves; SpecError for more than :data:`MAX_VALUES` and for one that is listed twice."""
     if len(values) > MAX_VALUES:
         raise SpecError(f"{where} lists {len(values)} values; at most {MAX_VALUES}: leave some out")
     for index, item in enumerate(values):

@@ -1,7 +1,7 @@
 """Filters: expressions over kernels such as ``c.tile_n >= 128 and c.pipeline == 'compv4'``.
 
 An expression becomes a tree of closures, node by node; only the kinds of nodes below have one, so nothing else can run.
-Length and depth are bounded before that, and no operation makes a text, so neither time nor memory can grow.
+Length and depth are bounded before that, and no operation creates a text, so neither time nor memory can grow.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ from kernelwright.codegen.violations import SpecError, closest
 MAX_LENGTH = 1000
 MAX_DEPTH = 40
 MAX_VALUES = 8
-"""Most values of an attribute that a message lists."""
+"""The most values of an attribute that a message lists."""
 
-_Evaluate = Callable[[Mapping[str, Any]], Any]  # from the attributes of a kernel to a value
+_Evaluate = Callable[[Mapping[str, Any]], Any]  # from a kernel's attributes to a value
 
 _COMPARISONS: Mapping[type[ast.cmpop], Callable[[Any, Any], bool]] = {
     ast.Eq: operator.eq,
@@ -38,7 +38,7 @@ _ARITHMETIC: Mapping[type[ast.operator], Callable[[Any, Any], Any]] = {
     ast.FloorDiv: operator.floordiv,
     ast.Mod: operator.mod,
 }
-# Name → the function, the type of its arguments, the least and the greatest number of them.
+# Name → the function, the type of its arguments, their least and greatest number.
 _FUNCTIONS: Mapping[str, tuple[Callable[..., Any], type, int, int]] = {
     "abs": (abs, float, 1, 1),
     "min": (min, float, 2, MAX_LENGTH),
@@ -50,21 +50,20 @@ _HELP = f"only numbers, texts, comparisons, in, and, or, not, if, + - * / // % a
 
 
 class FilterError(SpecError):
-    """A filter that is no expression over kernels, or that matches none of them."""
+    """A filter that is not an expression over kernels, or that matches none of them."""
 
 
 class NoMatchError(FilterError):
-    """A filter that matches no kernel; the message has the values that occur."""
+    """A filter that matches no kernel; the message lists the values that occur."""
 
 
 def apply_filter(expression: str, kernels: Iterable[Kernel]) -> list[Kernel]:
-    """The kernels for which ``expression`` is true, in their order.
+    """Return the kernels for which ``expression`` is true, in order.
 
     Kernels are called ``c`` and have the attributes of :func:`view`. Numbers (with ``+ - * / // %``), texts,
     comparisons, ``in`` (a list of values, or a part of a text), ``and``, ``or``, ``not``, conditional expressions and
-    the functions ``abs``, ``min``, ``max``, ``startswith`` and ``endswith`` are allowed; nothing else is. An
-    expression has at most 1000 characters and 40 levels.
-    Raises FilterError for any other expression, and if nothing matches.
+    the functions ``abs``, ``min``, ``max``, ``startswith`` and ``endswith`` are allowed, nothing else. An expression
+    has at most 1000 characters and 40 levels. Raises FilterError for any other expression, and if nothing matches.
     """
     listed = list(kernels)
     matches = compile_filter(expression, dict.fromkeys(kernel.spec.op for kernel in listed))
@@ -77,7 +76,7 @@ def apply_filter(expression: str, kernels: Iterable[Kernel]) -> list[Kernel]:
 
 
 def _occurring(expression: str, kernels: Sequence[Kernel]) -> str:
-    """``; tile_m is 32, 64 or 128`` for each attribute of an expression that compiles."""
+    """Return ``; tile_m is 32, 64 or 128`` for each attribute of an expression that compiles."""
     nodes = ast.walk(ast.parse(expression.strip(), mode="eval"))
     names = sorted({node.attr for node in nodes if isinstance(node, ast.Attribute)} - {"name", "identity"})
     views = [view(kernel) for kernel in kernels]
@@ -91,7 +90,7 @@ def _occurring(expression: str, kernels: Sequence[Kernel]) -> str:
 
 
 def compile_filter(expression: str, operations: Iterable[str] | None = None) -> Callable[[Kernel], bool]:
-    """``expression`` as a function of a kernel; FilterError, also from the function, if it is not acceptable.
+    """Return ``expression`` as a function of a kernel; FilterError, also from the function, if it is not acceptable.
 
     Attributes may be those of kernels of any of ``operations`` (default: all). An expression over several operations
     tests ``c.op`` before it uses an attribute that only some of them have.
@@ -109,21 +108,21 @@ def compile_filter(expression: str, operations: Iterable[str] | None = None) -> 
 
 
 def compile_expression(expression: str, names: Sequence[str]) -> Callable[[Mapping[str, Any]], Any]:
-    """``expression`` as a function of the attributes ``names`` of ``c``; FilterError if it is not acceptable.
+    """Return ``expression`` as a function of the attributes ``names`` of ``c``; FilterError if it is not acceptable.
 
-    An operation asks this of fields before it makes kernels of them, of which names and identities cost more.
+    An operation filters fields with it before it makes kernels of them, whose names and identities cost more.
     """
     return _Compiler(expression, names).compiled()
 
 
 def view(kernel: Kernel) -> dict[str, Any]:
-    """The attributes that a filter sees: plain numbers, booleans and text."""
+    """Return the attributes that a filter sees: plain numbers, booleans and text."""
     own = operation(kernel.spec.op).view(kernel.spec)
     return {"arch": kernel.arch, "name": kernel.name, "identity": kernel.identity, **own}
 
 
 def attributes(operations: Iterable[str]) -> tuple[str, ...]:
-    """The attributes of kernels of some operations."""
+    """Return the attributes of kernels of some operations."""
     own = (name for one in operations for name in operation(one).attributes)
     return tuple(dict.fromkeys((*_COMMON, *own)))
 
@@ -132,14 +131,14 @@ _COMMON = ("arch", "name", "identity")
 
 
 class _Compiler:
-    """One expression over kernels with the attributes ``allowed``."""
+    """Compiles one expression over kernels with the attributes ``allowed``."""
 
     def __init__(self, expression: str, allowed: Sequence[str]) -> None:
         self.expression = expression
         self.allowed = allowed
 
     def compiled(self) -> _Evaluate:
-        """The whole expression; FilterError if any part of it is not allowed."""
+        """Compile the whole expression; FilterError if any part of it is not allowed."""
         if len(self.expression) > MAX_LENGTH:
             raise FilterError(f"the filter is {len(self.expression)} characters long; allowed: {MAX_LENGTH}")
         try:
@@ -154,12 +153,12 @@ class _Compiler:
         return self.compile(tree)
 
     def error(self, why: str) -> FilterError:
-        """Why the expression is refused."""
+        """Return the error that says why the expression is refused."""
         return FilterError(f"filter {self.expression!r}: {why}")
 
     def compile(self, node: ast.expr) -> _Evaluate:
-        """One node and all below it."""
-        # No match statement: the coverage report is made by an older Python.
+        """Compile one node and everything below it."""
+        # No match statement: an older Python makes the coverage report.
         kinds: tuple[tuple[type[ast.expr], Callable[[Any], _Evaluate | None]], ...] = (
             (ast.Constant, self._constant),
             (ast.Attribute, self._attribute),
@@ -225,7 +224,7 @@ class _Compiler:
         return lambda c: function(*(check(arg(c), name) for arg in inner))
 
     def _comparison(self, node: ast.Compare) -> _Evaluate:
-        """``a < b <= c`` as ``a < b and b <= c``, where ``b`` is evaluated once."""
+        """Compile ``a < b <= c`` as ``a < b and b <= c``, where ``b`` is evaluated once."""
         first = self.compile(node.left)
         rest = [(self._test(op, side), self._side(side)) for op, side in zip(node.ops, node.comparators, strict=True)]
 
@@ -241,7 +240,7 @@ class _Compiler:
         return compare
 
     def _side(self, node: ast.expr) -> _Evaluate:
-        """The right side of a comparison, which alone may be a list."""
+        """Compile the right side of a comparison, which alone may be a list."""
         if isinstance(node, ast.Tuple | ast.List):
             members = [self.compile(member) for member in node.elts]
             return lambda c: [member(c) for member in members]

@@ -1,4 +1,4 @@
-"""The legal kernel that is nearest to one that an architecture refuses."""
+"""Finds the legal kernel nearest to one that an architecture refuses."""
 
 from __future__ import annotations
 
@@ -17,20 +17,20 @@ from kernelwright.codegen.selecting.validate import validate
 from kernelwright.codegen.violations import SpecError
 
 MAX_CHECKS = 250
-"""Specs that one search validates at most."""
+"""The most specs that one search validates."""
 
 MAX_VALUES = 12
-"""Values of each field that it tries, the closest first. A search takes tenths of a second at most."""
+"""Values of each field that it tries, closest first. A search takes tenths of a second at most."""
 
 _STEPS = tuple(2**power for power in range(8))
 
 
 def nearest_legal(kernel: Kernel, arch: Arch) -> Kernel | None:
-    """A legal kernel of ``arch`` as close to ``kernel`` as the search finds; None if its operation has none there.
+    """The legal kernel of ``arch`` closest to ``kernel`` that the search finds; None if its operation has none there.
 
-    The search takes specs in the order of their distance from the one that was asked for and changes the fields that
-    violations of the last spec name, to values of the operation's sets and to rounded ones. If :data:`MAX_CHECKS` end
-    it, the nearest kernel of the sets is moved towards ``kernel`` field by field, as far as it stays legal.
+    The search takes specs in order of distance from the requested one and changes the fields that violations of the
+    last spec name, to values of the operation's sets and to rounded ones. If it reaches :data:`MAX_CHECKS`, the nearest
+    kernel of the sets is moved towards ``kernel`` field by field, as far as it stays legal.
     """
     legal = _legal(kernel.spec.op, arch)
     if not validate(kernel, arch):
@@ -44,18 +44,18 @@ def nearest_legal(kernel: Kernel, arch: Arch) -> Kernel | None:
 
 
 def changes(kernel: Kernel, nearest: Kernel) -> dict[str, str]:
-    """The fields in which ``nearest`` differs from ``kernel``, and its values as messages show them."""
+    """Return the fields in which ``nearest`` differs from ``kernel``, with its values as messages show them."""
     before, after = _fields(kernel.spec), _fields(nearest.spec)
     return {name: shown(value) for name, value in after.items() if value != before[name]}
 
 
 def shown(value: Any) -> str:
-    """``128x64x32`` for extents, else the value as text."""
+    """Return ``128x64x32`` for extents, else the value as text."""
     return "x".join(map(str, value.values())) if isinstance(value, dict) else str(value)
 
 
 def distance(asked: Spec, spec: Spec) -> float:
-    """0 for the same spec: doublings of integers, 4 for each flag and word, 64 for what is computed."""
+    """The distance: doublings of integers, 4 per flag or word, 64 per field in ``computed``; 0 for equal specs."""
     after = _fields(spec)
     return sum(_apart(name in asked.computed, value, after[name]) for name, value in _fields(asked).items())
 
@@ -71,7 +71,7 @@ def _apart(computed: bool, one: Any, other: Any) -> float:
 
 
 def _fields(spec: Spec) -> dict[str, Any]:
-    """Every field, those at their defaults too; values of models as dicts."""
+    """Return every field, including those at their defaults; values of models as dicts."""
     values = ((name, getattr(spec, name)) for name in type(spec).model_fields)
     return {name: value.model_dump() if isinstance(value, BaseModel) else value for name, value in values}
 
@@ -93,12 +93,12 @@ def _of_sets(op: str, arch: Arch) -> tuple[Spec, ...]:
         try:
             by_identity.update((kernel.identity, kernel.spec) for kernel in sets.expand(name, arch).kernels)
         except SpecError:
-            continue  # this set has no kernel for the architecture
+            continue  # this set has no kernels for the architecture
     return tuple(by_identity.values())
 
 
 def _values(asked: Spec, legal: tuple[Spec, ...]) -> Mapping[str, list[Any]]:
-    """Other values of each field, the closest first."""
+    """Return other values of each field, closest first."""
     pool: dict[str, list[Any]] = {}
     listed = [_fields(spec) for spec in legal]
     for name, value in _fields(asked).items():

@@ -1,4 +1,4 @@
-"""From the fields that a user writes to the fields of a spec, for the spec of any operation."""
+"""Converts the fields that a user writes to the fields of a spec, for any operation."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from kernelwright.codegen.violations import SpecError, closest
 
 
 class PartialFields:
-    """How the fields of ``spec_type`` and its ``shorthands`` may be spelled.
+    """Accepted spellings of the fields of ``spec_type`` and its ``shorthands``.
 
-    ``names`` are all keys that a partial spec may have. ``groups`` are the fields that hold several values, with the
-    names of these; ``tile_m`` and its like are the flat spelling of such a field. ``required`` have no default.
+    ``names`` are all keys that a partial spec may have. ``groups`` are the fields of several values, with the names of
+    these; ``tile_m`` and the like are the flat spelling of such a field. ``required`` fields have no default.
     """
 
     def __init__(self, spec_type: type[Spec], shorthands: Mapping[str, Shorthand]) -> None:
@@ -39,7 +39,7 @@ class PartialFields:
         self._types = types
 
     def read(self, raw: Mapping[str, Any]) -> dict[str, Any]:
-        """``raw`` with enums as members and groups as dicts; SpecError for unknown keys, values and double fields."""
+        """``raw`` with enums as members and groups as dicts; SpecError for unknown keys or values and double fields."""
         fields: dict[str, Any] = {}
         for key, value in raw.items():
             if key in self._enums:
@@ -60,7 +60,7 @@ class PartialFields:
         return fields
 
     def check_complete(self, fields: Mapping[str, Any], arch: str) -> None:
-        """SpecError if a field that has no default is missing."""
+        """Raise SpecError if a field without a default is missing."""
         missing = [name for name in self.required if name not in fields]
         if missing:
             raise SpecError(f"missing field {', '.join(map(repr, missing))} (arch {arch} has no default for it)")

@@ -1,4 +1,4 @@
-"""Which kernels are meant: architectures by name, kernels by rule set, configuration, list of specs, and filter."""
+"""Selections of kernels: architectures by name; kernels by rule set, configuration or list of specs, and filter."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ from kernelwright.files.arch_files import own_names
 
 @dataclass(frozen=True)
 class Selection:
-    """Kernels of one architecture, sorted by name, what rules refused, and limits by the identity of kernels.
+    """Kernels of one architecture, sorted by name, what rules refused, and limits by kernel identity.
 
-    ``purposes`` say, by identity, which recorded problems a kernel is there for.
+    ``purposes`` lists, by identity, the recorded problems that a kernel was chosen for.
     """
 
     arch: Arch
@@ -61,11 +61,11 @@ def select(
     expression: str | None = None,
     limits: object = None,
 ) -> list[Selection]:
-    """The kernels that a ``set``, ``config``, ``specs`` or ``problems`` (``source``) describes, for each arch.
+    """Return the kernels that a ``set``, ``config``, ``specs`` or ``problems`` (``source``) describes, for each arch.
 
-    ``limits`` hold for all of them, beside those that a configuration states.
-    ``config`` and ``specs`` are data, or the path of a JSON file that holds them (one spec or a list of them). Raises
-    SpecError or ArchError for anything unknown, illegal, empty or without a match.
+    ``limits`` apply to all of them, besides those that a configuration states. ``config`` and ``specs`` are data, or
+    the path of a JSON file that holds them (one spec or a list of them). Raises SpecError or ArchError for anything
+    unknown, illegal, empty or without a match.
     """
     if source in ("config", "specs") and isinstance(value, str):
         value = read_json(value)
@@ -92,10 +92,10 @@ def select(
 
 
 def select_listed(raws: Iterable[object], known: Mapping[str, Arch], expression: str | None = None) -> list[Selection]:
-    """The kernels of ``[{"arch": …, "spec": …, "origin": …, "limits": …}, …]``; the last two may be left out.
+    """Return the kernels of ``[{"arch": …, "spec": …, "origin": …, "limits": …}, …]``; the last two are optional.
 
-    The same kernel listed twice is one kernel, with the stricter limits. SpecError names every entry that is wrong, by
-    its ``origin`` (where it was written) or its position.
+    The same kernel listed twice is one kernel, with the stricter limits. SpecError names every wrong entry by its
+    ``origin`` (where it was written) or its position.
     """
     by_arch: dict[str, list[Kernel]] = {}
     limits: dict[str, list[Limits]] = {}
@@ -123,14 +123,14 @@ def select_listed(raws: Iterable[object], known: Mapping[str, Arch], expression:
 
 
 def find_arch(name: object, known: Mapping[str, Arch]) -> Arch:
-    """``known[name]``; ArchError with the known names and the closest match otherwise."""
+    """Return ``known[name]``; ArchError with the known names and the closest match if there is none."""
     if isinstance(name, str) and name in known:
         return known[name]
     raise archs.unknown(str(name), tuple(known))
 
 
 def filtered(selections: list[Selection], expression: str | None) -> list[Selection]:
-    """The selections narrowed to kernels that match, without architectures that are left with none.
+    """Return the selections narrowed to matching kernels, without architectures that are left with none.
 
     FilterError for a wrong expression, and if nothing matches on any architecture.
     """
@@ -147,7 +147,7 @@ def filtered(selections: list[Selection], expression: str | None) -> list[Select
 
 
 def limited(item: Selection, raws: Sequence[object]) -> Selection:
-    """The selection with the strictest of limits as data for all its kernels; SpecError for wrong ones."""
+    """Return the selection with the strictest of ``raws`` as limits of all its kernels; SpecError for wrong ones."""
     if not raws:
         return item
     limits = strictest(parse_limits(raw, item.arch) for raw in raws)

@@ -10,7 +10,7 @@ from kernelwright.codegen.violations import SpecError, closest
 
 
 def expand_set(name: object, arch: Arch, op: str | None = None) -> Expansion:
-    """The kernels of a set, in its order, every one legal on ``arch``; and what rules dropped of a preselected set.
+    """Return the kernels of a set in order, each legal on ``arch``; and what rules dropped of a preselected set.
 
     With ``op``, a name without an operation is a set of that one. SpecError for an unknown set and for a name that
     several operations have, EmptyExpansionError (with the reasons) for a set that has no kernels for ``arch``.
@@ -20,13 +20,13 @@ def expand_set(name: object, arch: Arch, op: str | None = None) -> Expansion:
 
 
 def missing_kernels(name: object, arch: Arch) -> tuple[str, ...]:
-    """A sentence for each kernel of a set that another set promises to contain and does not; SpecError if unknown."""
+    """Return a sentence for each kernel of a set that another set promises but lacks; SpecError for an unknown set."""
     sets, own = _find(name)
     return sets.missing_kernels(own, arch)
 
 
 def set_archs(name: object) -> tuple[str, ...]:
-    """The shipped architectures that a set has kernels for, sorted.
+    """Return the shipped architectures that a set has kernels for, sorted.
 
     SpecError for an unknown set, EmptyExpansionError (with the reasons) for one that no architecture has kernels for.
     """
@@ -35,7 +35,7 @@ def set_archs(name: object) -> tuple[str, ...]:
 
 
 def set_names() -> Iterator[str]:
-    """Every accepted spelling: ``<operation>:<set>`` of all sets, then the names that one operation alone has."""
+    """Yield every accepted spelling: ``<operation>:<set>`` of all sets, then the names that one operation alone has."""
     bare: dict[str, list[str]] = {}
     for op in operation_names():
         for name, own in _spellings(op).items():
@@ -67,7 +67,7 @@ def _find(name: object, op: str | None = None) -> tuple[KernelSets, str]:
 
 
 def _spellings(op: str) -> dict[str, str]:
-    """The operation's sets by each name that it accepts."""
+    """Return the operation's sets by each name that it accepts."""
     sets = operation(op).sets
     return {**sets.spellings, **{name: name for name in sets.names()}}
 

@@ -1,4 +1,4 @@
-"""From data (JSON, BUILD fields, one point of a configuration) to kernels, with the defaults filled in."""
+"""Converts data (JSON, BUILD fields, one point of a configuration) to kernels, with the defaults filled in."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from kernelwright.codegen.violations import IllegalKernelError, Nearest, SpecErr
 
 
 def parse_kernel(raw: object, arch: Arch) -> Kernel:
-    """A legal kernel from a spec that states its ``op`` and may leave out what the architecture has a default for.
+    """Return a legal kernel from a spec that states its ``op`` and may omit fields with a default on the architecture.
 
     Raises SpecError for unknown keys and wrong values, IllegalKernelError with every reason for an illegal kernel.
     """
@@ -52,14 +52,14 @@ def parse_kernels(raws: Iterable[object], arch: Arch) -> list[Kernel]:
 
 
 def parse_spec(raw: object, arch: Arch) -> Spec:
-    """A complete spec, not yet checked against the limits of ``arch``; see :func:`parse_kernel`."""
+    """Return a complete spec, not yet checked against the limits of ``arch``; see :func:`parse_kernel`."""
     if not isinstance(raw, Mapping):
         raise SpecError(f"a spec is an object with fields such as op, dtype and tile, not {raw!r}")
     return build_spec(stated_operation(raw, "a spec").complete(raw, arch))
 
 
 def stated_operation(raw: Mapping[str, Any], what: str) -> Operation:
-    """The operation that ``raw`` names as its ``op``, which has no default; SpecError if it is missing or unknown."""
+    """The operation that ``raw`` names as ``op``, which has no default; SpecError if it is missing or unknown."""
     if "op" not in raw:
         known = " or ".join(f'"op": "{name}"' for name in operation_names())
         raise SpecError(f"{what} must state its operation; add {known}")
@@ -67,7 +67,7 @@ def stated_operation(raw: Mapping[str, Any], what: str) -> Operation:
 
 
 def build_spec(fields: Mapping[str, Any]) -> Spec:
-    """The spec with exactly these fields; SpecError in one line per wrong field instead of pydantic's report."""
+    """The spec with exactly these fields; SpecError with one line per wrong field instead of pydantic's report."""
     try:
         return operation(fields["op"]).spec_type.model_validate(fields)
     except ValidationError as error:

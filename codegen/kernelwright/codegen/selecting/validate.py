@@ -1,4 +1,4 @@
-"""Is a kernel legal on its architecture? Every rule is asked, every reason is returned."""
+"""Validation of a kernel on its architecture: applies every rule and returns every reason."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from kernelwright.codegen.violations import Violation
 
 
 def validate(kernel: Kernel, arch: Arch) -> tuple[Violation, ...]:
-    """Why ``kernel`` cannot be built for ``arch``; empty if it can. Never raises for a well-formed kernel."""
+    """Return why ``kernel`` cannot be built for ``arch``; empty if it can. Never raises for a well-formed kernel."""
     spec = kernel.spec
     if kernel.arch != arch.name:
         why = "the kernel is for another arch"

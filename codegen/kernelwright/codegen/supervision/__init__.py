@@ -1,1 +1,1 @@
-"""Foreign code in child processes: with limits of time and output, and nothing of it left behind."""
+"""Foreign code in child processes, with limits on time and output, and without leftover processes."""

@@ -1,11 +1,11 @@
-"""What a command prints, kept within bounds: the beginning and the end of a text, or lines."""
+"""A command's output within bounds: the beginning and the end of a text, or lines."""
 
 from __future__ import annotations
 
 from collections import deque
 
 TEXT_BYTES = 1 << 20
-"""Bytes of a text that are kept from its beginning, and as many from its end."""
+"""Bytes that are kept from the beginning of a text, and as many from its end."""
 LINE_BYTES = 1 << 20
 """The longest line that is kept."""
 
@@ -20,7 +20,7 @@ class Text:
         self._left_out = 0
 
     def add(self, data: bytes) -> None:
-        """Take what was printed next."""
+        """Add the next output."""
         room = self._limit - len(self._head)
         self._head += data[:room]
         self._tail += data[max(room, 0) :]
@@ -28,7 +28,7 @@ class Text:
             self._cut()
 
     def __str__(self) -> str:
-        """The text, with a word about what was left out."""
+        """Return the text, with a note about what was left out."""
         if len(self._tail) > self._limit:
             self._cut()
         gap = f"\n[... {self._left_out} bytes left out ...]\n" if self._left_out else ""
@@ -43,7 +43,7 @@ class Text:
 
 
 class Lines:
-    """Takes bytes and gives lines; ``overflow`` is set when a line is too long or too many are waiting."""
+    """Splits bytes into lines; ``overflow`` is set when a line is too long or too many are waiting."""
 
     def __init__(self, limit: int = LINE_BYTES, count: int = 10_000) -> None:
         self._limit, self._count = limit, count
@@ -52,7 +52,7 @@ class Lines:
         self.overflow = False
 
     def add(self, data: bytes) -> None:
-        """Take what was printed next; nothing after an overflow."""
+        """Add the next output; ignored after an overflow."""
         if self.overflow:
             return
         self._partial += data
@@ -62,5 +62,5 @@ class Lines:
         self.overflow = len(rest) > self._limit or len(self._waiting) > self._count
 
     def next(self) -> bytes | None:
-        """The next whole line without its end, None if there is none yet."""
+        """Return the next whole line without its end, None if there is none yet."""
         return self._waiting.popleft() if self._waiting else None

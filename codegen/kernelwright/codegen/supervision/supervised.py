@@ -1,4 +1,4 @@
-"""A command under supervision: its output is read within bounds, and all that it started ends with it."""
+"""A command under supervision: its output is read within bounds, and everything that it started ends with it."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from kernelwright.codegen.supervision.output import Lines, Text
 SUPERVISOR = Path(supervisor.__file__)
 _ENDING_S = 15.0  # the supervisor gives up after 10 s
 _CHUNK = 1 << 16
-_CHUNKS = 16  # at once: a command may print faster than we read. Pipes hold 64 KB, at most 1 MB.
+_CHUNKS = 16  # reads at once: a command may print faster than we read. Pipes hold 64 KB, at most 1 MB.
 _LONGEST_S = 3600.0  # epoll refuses more than 24 days
 
 
@@ -32,8 +32,8 @@ _LONGEST_S = 3600.0  # epoll refuses more than 24 days
 class End:
     """How a command ended.
 
-    :ivar returncode: its exit code, or minus the signal that ended it, as :mod:`subprocess` says it.
-    :ivar left: processes of it that could not be ended: they wait for a device or a disk, or belong to another user.
+    :ivar returncode: its exit code, or minus the signal that ended it, as in :mod:`subprocess`.
+    :ivar left: its processes that could not be ended: they wait for a device or a disk, or belong to another user.
     """
 
     returncode: int
@@ -43,10 +43,10 @@ class End:
 
 
 class Supervised:
-    """A running command in a session of its own. When the block is left nothing that it started runs any more.
+    """A running command in a session of its own. When the block is left, nothing that it started still runs.
 
-    That holds for processes in other sessions, daemons, stopped ones and those that ignore signals; if we are killed
-    they are ended as well. Standard output and error are read by :meth:`wait`, into ``out`` and ``err``. OSError if the
+    That includes processes in other sessions, daemons, stopped ones and those that ignore signals; they are also ended
+    if we are killed. Standard output and error are read by :meth:`wait`, into ``out`` and ``err``. OSError if the
     command cannot be started.
     """
 
@@ -60,7 +60,7 @@ class Supervised:
         kept: Collection[int] = (),
         out: Text | Lines | None = None,
     ) -> None:
-        """``env`` in place of ours; ``kept``: descriptors that the command inherits."""
+        """``env`` replaces our environment; ``kept`` are descriptors that the command inherits."""
         self.out: Text | Lines = Text() if out is None else out
         self.err = Text()
         self.pid: int | None = None
@@ -87,7 +87,7 @@ class Supervised:
         try:
             folder = None if cwd is None else str(cwd)
             asked = marshal.dumps(([*map(str, argv)], None if env is None else dict(env), folder))
-            with contextlib.suppress(BrokenPipeError):  # it could not start, and its standard error says why
+            with contextlib.suppress(BrokenPipeError):  # the command could not start, and its standard error says why
                 self._control.sendall(len(asked).to_bytes(8, "little") + asked)
             while self.pid is None and self.ended is None and self._error is None:
                 self.step()
@@ -106,7 +106,7 @@ class Supervised:
         self.close()
 
     def step(self, timeout_s: float | None = None) -> None:
-        """Read what there is to read; wait for it, for at most ``timeout_s`` seconds."""
+        """Read the available output, waiting for it for at most ``timeout_s`` seconds."""
         longest_s = None if timeout_s is None else min(timeout_s, _LONGEST_S)
         for key, _ in self._selector.select(longest_s):
             if key.fileobj is self._control:
@@ -115,27 +115,27 @@ class Supervised:
                 self._read(key.fileobj)
 
     def wait(self, timeout_s: float) -> End | None:
-        """How the command ended; None if it runs after ``timeout_s`` seconds."""
+        """Return how the command ended; None if it still runs after ``timeout_s`` seconds."""
         deadline = time.monotonic() + timeout_s
         while self.ended is None and (left_s := deadline - time.monotonic()) > 0:
             self.step(left_s)
         return self.ended
 
     def end(self) -> None:
-        """Ask that the command be ended, from any thread; :meth:`wait` says when it has."""
-        with contextlib.suppress(OSError):  # it has ended
+        """Ask for the command to be ended, from any thread; :meth:`wait` returns once it has."""
+        with contextlib.suppress(OSError):  # the command has ended
             self._control.shutdown(socket.SHUT_WR)
         with contextlib.suppress(ProcessLookupError):
             self._supervisor.send_signal(signal.SIGCONT)  # the command may have stopped it
 
     def close(self) -> End:
-        """End the command if it runs; how it ended."""
+        """End the command if it runs; returns how it ended."""
         if self.ended is None:
             self.end()
             self.wait(_ENDING_S)
         self._supervisor.kill()
         self._supervisor.wait()
-        if self.ended is None:  # somebody killed the supervisor, or made it wait for ever
+        if self.ended is None:  # the supervisor was killed, or made to wait for ever
             self._end_session()
             self.ended = End(-signal.SIGKILL, left=(self.pid,) if self.pid and _is_alive(self.pid) else ())
         self._selector.close()
@@ -163,7 +163,7 @@ class Supervised:
             self._finish({"status": None, "cpu_s": 0.0, "memory_kb": 0, "left": []})
 
     def _finish(self, message: Mapping[str, Any]) -> None:
-        """Note the end, and read what was printed before it. Somebody else may still hold the pipes."""
+        """Record the end, and read what was printed before it. Another process may still hold the pipes."""
         self._selector.unregister(self._control)
         if message["status"] is None:
             self._end_session()
@@ -173,7 +173,7 @@ class Supervised:
         self.ended = End(code, round(message["cpu_s"], 3), message["memory_kb"], tuple(message["left"]))
 
     def _read(self, pipe: Any) -> None:
-        for _ in range(_CHUNKS if pipe in self._pipes else 0):  # _finish() has read to the end of some
+        for _ in range(_CHUNKS if pipe in self._pipes else 0):  # _finish() has read some pipes to the end
             try:
                 data = os.read(pipe.fileno(), _CHUNK)
             except BlockingIOError:
@@ -185,7 +185,7 @@ class Supervised:
             self._pipes[pipe].add(data)
 
     def _end_session(self) -> None:
-        """Without its supervisor: at least the command's own group."""
+        """End at least the command's own process group, without its supervisor."""
         if self.pid is not None:
             with contextlib.suppress(ProcessLookupError, PermissionError):
                 os.killpg(self.pid, signal.SIGKILL)

@@ -1,9 +1,10 @@
-"""A program between us and a command: it adopts what the command starts in other sessions, and ends all of it.
+"""A program between us and a command: it adopts processes that the command starts in other sessions, and ends them all.
 
 Started by :class:`kernelwright.codegen.supervision.supervised.Supervised` with the number of a socket: it reads one
-request there, says ``{"pid": N}`` when the command runs, and how it ended when nothing of it runs any more. The command
-ends when the other side of the socket does. Each command waits for this program, compilers too, so it imports what
-Python has in itself: signal and ctypes alone would double its 10 ms of a processor (enumerations, types of C).
+request there, reports ``{"pid": N}`` when the command runs, and how it ended when none of its processes runs any more.
+The command ends when the other side of the socket does. Each command, including every compiler, waits for this program,
+so it imports only built-in modules: signal and ctypes alone would double its 10 ms of processor time (enumerations,
+types of C).
 """
 
 # ruff: noqa: SIM105
@@ -21,11 +22,11 @@ import time
 _QUICK_ROUNDS = 100
 _PR_SET_CHILD_SUBREAPER = 36  # linux/prctl.h
 _ENDING_S = 10.0  # a process that waits for a device or a disk cannot be ended meanwhile
-_PARENT_S = 5.0  # copies of the socket in its other children hide that our parent was killed
+_PARENT_S = 5.0  # copies of the socket in the parent's other children hide that it was killed
 
 
 def main(control: int) -> None:
-    """Run the command that is asked for through the socket ``control``."""
+    """Run the command requested through the socket ``control``."""
     os.set_inheritable(control, False)
     argv, env, cwd = _request(control)
     try:
@@ -36,7 +37,7 @@ def main(control: int) -> None:
         return
     _say(control, f'{{"pid": {command}}}')
     silence = os.open(os.devnull, os.O_RDWR)
-    for stream in range(3):  # else its own copies would keep the pipes open that the command closes
+    for stream in range(3):  # otherwise its own copies would keep open the pipes that the command closes
         os.dup2(silence, stream)
     children = _Children()
     parent = os.getppid()
@@ -57,12 +58,12 @@ def main(control: int) -> None:
 
 
 def _request(control: int) -> tuple[list[str], dict[str, str] | None, str | None]:
-    """Command, environment in place of ours, and folder: the length of their bytes in 8, then those."""
+    """Read command, environment in place of ours, and folder: their length in 8 bytes, then their bytes."""
     data = b""
     while len(data) < 8 or len(data) < 8 + int.from_bytes(data[:8], "little"):
         more = os.read(control, 1 << 16)
         if not more:
-            sys.exit(1)  # whoever asks was killed
+            sys.exit(1)  # the requester was killed
         data += more
     request: tuple[list[str], dict[str, str] | None, str | None] = marshal.loads(data[8:])
     return request
@@ -72,26 +73,26 @@ def _say(control: int, message: str) -> None:
     try:
         os.write(control, message.encode() + b"\n")
     except OSError:
-        pass  # who listens was killed
+        pass  # the listener was killed
 
 
 def _adopt_orphans() -> int:
-    """Become the parent of every orphan below us; returns a descriptor that can be read when a child has ended."""
+    """Become the parent of every orphan below us; returns a descriptor that is readable when a child has ended."""
     prctl = _ctypes.dlsym(_ctypes.dlopen(None, 0), "prctl")  # type: ignore[arg-type]
     if _ctypes.call_function(prctl, (_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)):
-        raise OSError(errno.EINVAL, "prctl(PR_SET_CHILD_SUBREAPER)")  # of Linux before 3.4
+        raise OSError(errno.EINVAL, "prctl(PR_SET_CHILD_SUBREAPER)")  # Linux before 3.4
     awake, waker = os.pipe()
     os.set_blocking(waker, False)
     _signal.set_wakeup_fd(waker, warn_on_full_buffer=False)
-    _signal.signal(_signal.SIGCHLD, lambda number, frame: None)  # whoever started us may ignore it
+    _signal.signal(_signal.SIGCHLD, lambda number, frame: None)  # our parent may ignore it
     for number in (_signal.SIGINT, _signal.SIGTERM, _signal.SIGHUP, _signal.SIGQUIT):
-        _signal.signal(number, _signal.SIG_IGN)  # they are for whoever started us, who ends us
+        _signal.signal(number, _signal.SIG_IGN)  # they are meant for our parent, which ends us
     _signal.pthread_sigmask(_signal.SIG_SETMASK, [])
     return awake
 
 
 def _start(argv: list[str], env: dict[str, str] | None, cwd: str | None) -> int:
-    """The command's process id; it leads a session of its own, with no signal ignored or blocked."""
+    """Start the command and return its process id; it leads a session of its own, with no signal ignored or blocked."""
     if cwd is not None:
         os.chdir(cwd)
     if env is not None:
@@ -102,7 +103,7 @@ def _start(argv: list[str], env: dict[str, str] | None, cwd: str | None) -> int:
 
 
 class _Children:
-    """The processes below us, which all become our children sooner or later."""
+    """The processes below us, all of which eventually become our children."""
 
     def __init__(self) -> None:
         self.ended: dict[int, int] = {}
@@ -110,7 +111,7 @@ class _Children:
         self.memory_kb = 0
 
     def reap(self) -> bool:
-        """Take note of those that have ended; whether any is left."""
+        """Reap those that have ended; returns whether any is left."""
         while True:
             try:
                 pid, status, usage = os.wait4(-1, os.WNOHANG)
@@ -123,7 +124,7 @@ class _Children:
             self.memory_kb = max(self.memory_kb, usage.ru_maxrss)
 
     def end(self, limit_s: float) -> list[int]:
-        """Kill every process below us until there is none; returns those that are there after ``limit_s`` seconds."""
+        """Kill every process below us until there is none; returns those left after ``limit_s`` seconds."""
         deadline = time.monotonic() + limit_s
         pause_s = 0.0
         while self.reap():
@@ -145,11 +146,11 @@ def _kill(processes: list[int]) -> None:
         try:
             os.kill(pid, _signal.SIGKILL)
         except (ProcessLookupError, PermissionError):
-            pass  # it has ended, or is somebody else's program: then it counts as left
+            pass  # it has ended, or runs as another user: then it counts as left
 
 
 def _adopted() -> list[int]:
-    """Our own children; a hundred times faster than :func:`_descendants`. None on a kernel that does not list them."""
+    """Our own children; a hundred times faster than :func:`_descendants`. Empty if the kernel does not list them."""
     try:
         with open("/proc/thread-self/children", "rb") as listed:
             return [int(pid) for pid in listed.read().split()]
@@ -158,7 +159,7 @@ def _adopted() -> list[int]:
 
 
 def _descendants(ancestor: int) -> list[int]:
-    """The processes below one, parents first. A process whose first thread has ended looks as if all had (state Z)."""
+    """The processes below one, parents first. A process whose first thread has ended looks wholly ended (state Z)."""
     children: dict[int, list[int]] = {}
     for name in os.listdir("/proc"):
         if name.isdigit():

@@ -1,4 +1,4 @@
-"""For tests: many processes that do the same at once, some of them killed."""
+"""For tests: many processes that do the same thing at once, some of which are killed."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from pathlib import Path
 def crowd(
     command: Sequence[str], logs: Path, *, processes: int, kills: int, pause_s: float, seed: int, timeout_s: float
 ) -> int:
-    """Run ``processes`` copies of a command at once, and another for each that is killed; how many were killed.
+    """Run ``processes`` copies of a command at once, and another for each that is killed; returns how many were killed.
 
-    Every 0 to ``2 * pause_s`` seconds one that runs is killed (SIGKILL, every other time with all that it started),
-    until ``kills`` were or all are done; rather one that has printed something, and so is at work, than any other.
-    AssertionError, with what it printed, if one that was left alone fails or does not end within ``timeout_s`` seconds
-    after the last kill.
+    Every 0 to ``2 * pause_s`` seconds one running copy is killed (SIGKILL, every other time with everything that it
+    started), until ``kills`` were or all are done; preferably one that has printed something, and so is at work.
+    AssertionError, with its output, if one that was left alone fails or does not end within ``timeout_s`` seconds after
+    the last kill.
     """
     logs.mkdir(parents=True)
     rng = random.Random(seed)
@@ -45,9 +45,9 @@ def crowd(
             if rng.random() < 0.5:
                 _kill_session(victim[0].pid)
             else:
-                victim[0].kill()  # what it started goes on
+                victim[0].kill()  # its children go on
             if victim[0].wait() != -signal.SIGKILL:
-                continue  # it had ended by itself, which is looked at below
+                continue  # it had ended by itself, which is checked below
             running.remove(victim)
             killed += 1
             start()
@@ -66,7 +66,7 @@ def crowd(
 
 
 def _kill_session(leader: int) -> None:
-    """End a process and all that it started, whatever process groups they are in."""
+    """Kill a process and everything that it started, whatever process groups they are in."""
     while members := [pid for pid in map(int, filter(str.isdigit, os.listdir("/proc"))) if _runs_in(leader, pid)]:
         for pid in sorted(members, key=lambda pid: pid != leader):
             with suppress(ProcessLookupError):

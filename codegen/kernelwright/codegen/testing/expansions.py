@@ -1,4 +1,4 @@
-"""Sets of kernels, expanded once for all tests of a process: the largest take seconds."""
+"""Kernel sets, expanded once for all tests of a process: the largest take seconds."""
 
 from __future__ import annotations
 
@@ -15,5 +15,5 @@ def _expanded(name: str, arch: str) -> Expansion:
 
 
 def expand_set(name: str, arch: Arch) -> Expansion:
-    """:func:`kernelwright.codegen.selecting.sets.expand_set` for an architecture that ships."""
+    """Return :func:`kernelwright.codegen.selecting.sets.expand_set` for a shipped architecture."""
     return _expanded(name, arch.name)

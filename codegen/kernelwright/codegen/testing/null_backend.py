@@ -19,14 +19,14 @@ from kernelwright.codegen.toolchains.host import HostToolchain
 NULL_TEMPLATE = (
     "// {{ name }} {{ arch }} {{ identity }} {{ symbol }} {{ dtype_a }}\n#define SPEC {{ spec_json_literal }}\n"
 )
-"""What :class:`NullBackend` compiles."""
+"""The template that :class:`NullBackend` compiles."""
 
 _COPY = "import sys; open(sys.argv[1], 'wb').write(b''.join(open(p, 'rb').read() for p in sys.argv[2:]))"
 
 
 @dataclass(frozen=True)
 class NullToolchain:
-    """A toolchain that is nothing but an identity."""
+    """A toolchain that consists of an identity only."""
 
     identity: str = "null 1.0"
 
@@ -39,36 +39,36 @@ class NullBackend:
 
     @property
     def host(self) -> HostToolchain:
-        """The pinned one: nothing else compiles C."""
+        """The pinned toolchain: nothing else compiles C."""
         return HostToolchain.zig()
 
     def kernel_actions(self, kernel: Kernel, arch: Arch, header: str) -> KernelActions:
-        """One action."""
+        """Return one action."""
         output = header.removesuffix(".hpp") + ".o"
         return KernelActions((), (copy_action([header], output),), (output,))
 
     def group_action(self, objects: Sequence[str], output: str) -> Action:
-        """One action."""
+        """Return one action."""
         return copy_action(objects, output)
 
     def join(self, kernels: Sequence[Kernel], arch: Arch, headers: Sequence[str]) -> None:
-        """No two kernels are compiled together."""
+        """Return None: no two kernels are compiled together."""
 
     def library_actions(
         self, arch: Arch, table: str, objects: Sequence[str], library: str, operations: Sequence[str]
     ) -> tuple[Action, ...]:
-        """One action."""
+        """Return one action."""
         return (copy_action([table, *objects], library),)
 
 
 def copy_action(inputs: Sequence[str], output: str, **rest: object) -> Action:
-    """An action that concatenates its inputs."""
-    argv = (sys.executable, "-I", "-S", "-c", _COPY, output, *inputs)  # a third of the time to start
+    """Return an action that concatenates its inputs."""
+    argv = (sys.executable, "-I", "-S", "-c", _COPY, output, *inputs)  # a third of the startup time
     return Action(f"copy {output}", f"Copy to {output}", argv, tuple(inputs), (output,), **rest)  # type: ignore[arg-type]
 
 
 def null_templates(monkeypatch: pytest.MonkeyPatch, text: str = NULL_TEMPLATE) -> None:
-    """Let GEMM have kernels for :class:`NullBackend`."""
+    """Give GEMM kernels for :class:`NullBackend`."""
     gemm: Any = operation("gemm")
     on_backend, context = gemm.on_backend, gemm.context
 

@@ -1,1 +1,1 @@
-"""What operations whose kernels are tiled GEMMs, implicit ones too, share: sections of architectures."""
+"""Architecture sections shared by operations whose kernels are tiled GEMMs, including implicit ones."""

@@ -1,4 +1,4 @@
-"""What the architecture files say of operations whose kernels are tiled GEMMs, implicit ones too."""
+"""Architecture file sections of operations whose kernels are tiled GEMMs, including implicit ones."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from kernelwright.arch import Arch, ChoicesField, Triple, Triples
 
 
 class FrozenModel(BaseModel):
-    """A part of a section: what it does not name is an error."""
+    """A part of a section; unknown keys are errors."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", arbitrary_types_allowed=True)
 
@@ -60,7 +60,7 @@ class _Pipeline(Protocol):
 
 
 def check_features(needed: Iterable[str], arch: Arch) -> None:
-    """ValueError for features that ``cpu.features`` of the architecture lacks."""
+    """Raise ValueError for features that ``cpu.features`` of the architecture lacks."""
     known = set(arch.cpu.features) if arch.cpu else set()
     for feature in needed:
         if feature not in known:
@@ -68,9 +68,10 @@ def check_features(needed: Iterable[str], arch: Arch) -> None:
 
 
 def fill_pipeline(fields: dict[str, Any], pipelines: Mapping[str, _Pipeline], usual: list[str], waves: Triples) -> Any:
-    """Add pipeline, epilogue, scheduler and wave where the architecture has one; the limits of the pipeline, or None.
+    """Add pipeline, epilogue, scheduler and wave from the architecture; returns the pipeline's limits, or None.
 
-    ``usual`` are the pipelines that serve what is asked; of epilogues and schedulers the first is taken.
+    Pipeline and wave are added where there is one choice, epilogue and scheduler as the pipeline's first. ``usual`` are
+    the pipelines that serve the request.
     """
     if len(usual) == 1:
         fields.setdefault("pipeline", usual[0])

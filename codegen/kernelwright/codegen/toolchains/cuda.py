@@ -15,13 +15,13 @@ _CLANG = "__clang/clang_tidy/data/lib/clang/22"
 _ZIG_LIB = "__zig/ziglang/lib"
 _SHIMS = "__cuda_src_common/include/kernelwright/cuda/common"
 _CUTLASS = "__cutlass/cutlass_library/source/include"
-# Some of CUTLASS's headers, rewritten to compile faster (kernelwright.codegen.lean): found before the others.
+# Some of CUTLASS's headers, rewritten to compile faster (kernelwright.codegen.lean); searched before the others.
 _LEAN_TREE = "cutlass_lean"
 _LEAN = f"__{_LEAN_TREE}/include"
 _TREES = ("cutlass", "cuda")
-# To reserve for a compile. Kernels of the essential set peaked at 1,046, 1,316 and 3,195 MB.
+# Memory in MB to reserve for a compile. Kernels of the essential set peaked at 1,046, 1,316 and 3,195 MB.
 _LEAN_MB, _STOCK_MB, _NVCC_MB = 1152, 1400, 3300
-# Where headers of other wheels are in the trees that an operation's kernels see.
+# Include folders of other wheels in the trees that an operation's kernels see.
 _WHEEL_INCLUDES = {"flashinfer": "__flashinfer/flashinfer/data/include"}
 
 # libc++ is configured by a header that the zig driver generates; in CUDA mode its contents come from here.
@@ -43,7 +43,7 @@ _LIBCXX = (
     "-D_LIBCPP_HAS_VENDOR_AVAILABILITY_ANNOTATIONS=0",
     "-D_LIBCPP_HAS_TIME_ZONE_DATABASE=0",
     "-D_LIBCPP_PSTL_BACKEND_SERIAL",
-    "-D_LIBCPP_REMOVE_TRANSITIVE_INCLUDES",  # headers for programs that rely on what others happen to include
+    "-D_LIBCPP_REMOVE_TRANSITIVE_INCLUDES",  # for programs that rely on transitive includes
     "-D_ALLOW_UNSUPPORTED_LIBCPP",  # clang's CUDA wrappers expect libstdc++ or libc++ of their own installation
 )
 # The driver entry point is runtime.c's (see there). No C++ run-time: the library is linked as C.
@@ -70,7 +70,7 @@ class CudaToolchain:
 
     @classmethod
     def clang(cls) -> CudaToolchain:
-        """clang 22 out of the ziglang wheel, ptxas and CUDA headers out of NVIDIA's wheels: the default."""
+        """clang 22 from the ziglang wheel, ptxas and CUDA headers from NVIDIA's wheels: the default."""
         return cls(
             id="clang",
             identity=f"{versions('ziglang', 'clang-tidy')} headers, {_wheels()}",
@@ -83,12 +83,12 @@ class CudaToolchain:
 
     @classmethod
     def stock(cls) -> CudaToolchain:
-        """The same with CUTLASS's headers as they are: the same objects, for about one and a half times the time."""
+        """The same with CUTLASS's original headers: the same objects, in about one and a half times the time."""
         return replace(cls.clang(), id="stock", trees=("zig", "clang", *_TREES))
 
     @classmethod
     def nvcc(cls, host_compiler: str, fingerprint: str) -> CudaToolchain:
-        """nvcc out of NVIDIA's wheels with the machine's ``g++`` at the absolute path ``host_compiler``.
+        """nvcc from NVIDIA's wheels with the machine's ``g++`` at the absolute path ``host_compiler``.
 
         ``fingerprint`` is a digest over the host compiler's bytes and version output; it is part of every command's
         environment. Raises ValueError if the path is not absolute or the fingerprint is empty.
@@ -123,19 +123,19 @@ class CudaToolchain:
         )
 
     def for_editor(self) -> CudaToolchain:
-        """The same compiles for an editor's own clang."""
+        """The same toolchain with commands for an editor's own clang."""
         return replace(self, driver=("clang++", *self.driver[2:])) if self.dialect == "clang" else self
 
     def compile(
         self, source: str, output: str, target: str, trees: Sequence[str], lean_mb: int | None = None
     ) -> Command:
-        """``source`` (CUDA C++) to the host object ``output`` with device code for ``target`` (``sm_90a``) inside.
+        """Compile CUDA C++ ``source`` to the host object ``output`` with device code for ``target`` (``sm_90a``).
 
-        ``__<tree>/include`` of each tree in ``trees`` is searched, in their order; ``cuda_src_common`` is among them.
+        ``__<tree>/include`` of each tree in ``trees`` is searched in order; ``cuda_src_common`` is among them.
 
         Device code is stored uncompressed, so that :mod:`kernelwright.codegen.resources.cutlass` can read it.
-        ``lean_mb`` is the memory that it takes with the rewritten headers; None: as much as most. Those are for one
-        target; others are compiled with the wheel's own.
+        ``lean_mb`` is the memory that it takes with the rewritten headers; None: the usual amount. Rewritten headers
+        are for one target; others are compiled with the wheel's own.
         """
         if target != cutlass_archs.TARGET and _LEAN_TREE in self.trees:
             own = tuple(tree for tree in self.trees if tree != _LEAN_TREE)
@@ -147,9 +147,10 @@ class CudaToolchain:
         return Command(argv, (*self.trees, *trees), self.env, self.caches, memory_mb, source)
 
     def _kept(self, source: str) -> tuple[str, ...]:
-        """Makes nvcc name its files after the source, and leave them beside it.
+        """Options that make nvcc name its files after the source and keep them beside it.
 
-        Otherwise their names hold its process ID, and the object has one of them as a symbol: other bytes each time.
+        Otherwise their names contain its process ID, and the object has one of them as a symbol, so that its bytes
+        vary.
         """
         folder = source.rpartition("/")[0] or "."
         return ("--keep", "--keep-dir", folder) if self.dialect == "nvcc" else ()
@@ -183,7 +184,7 @@ class CudaToolchain:
             "-DCUTLASS_GRID_CONSTANT=__attribute__((grid_constant))",
             *_COMMON,
             *("-fPIC", "-fvisibility=hidden", *_NO_RUNTIME),
-            "-fuse-cuid=none",  # or a hash of path and options becomes a symbol of the object
+            "-fuse-cuid=none",  # otherwise a hash of path and options becomes a symbol of the object
         )
 
     def _nvcc_flags(self, target: str) -> tuple[str, ...]:

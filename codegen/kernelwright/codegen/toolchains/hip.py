@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from kernelwright.codegen.toolchains.host import Command, check_system_tool
 from kernelwright.codegen.toolchains.wheels import versions
 
-# Some of CK Tile's headers, rewritten to compile faster (kernelwright.codegen.lean): found before the others.
+# Some of CK Tile's headers, rewritten to compile faster (kernelwright.codegen.lean); searched before the others.
 LEAN_INCLUDE = "__ck_tile_lean/include"
 CK_TILE_INCLUDE = "__ck_tile/aiter_meta/3rdparty/composable_kernel/include"
 _SHIM = "__hip_common/include/kernelwright/hip/common/shim"
@@ -55,9 +55,9 @@ _CK_TILE = (
     # default since ROCm/rocm-libraries PR 7466.
     "-DCK_TILE_EXPERIMENTAL_USE_BUFFER_LOAD_OOB_CHECK_OFFSET_TRICK=1",
 )
-# Kernels of all pipelines and architectures peaked at 260 to 345 MB; with the headers as they are, at 492 to 691 MB.
+# Kernels of all pipelines and architectures peaked at 260 to 345 MB; with the original headers, at 492 to 691 MB.
 _LEAN_MB, _STOCK_MB = 384, 768
-# As C++20 the front end takes a tenth longer for the same code objects.
+# With C++20 the front end takes a tenth longer for the same code objects.
 _LANGUAGE = ("-std=c++17", "-O3", "-DNDEBUG", "-Wall", "-Wextra", "-Werror")
 
 
@@ -65,8 +65,8 @@ _LANGUAGE = ("-std=c++17", "-O3", "-DNDEBUG", "-Wall", "-Wextra", "-Werror")
 class HipToolchain:
     """A clang that knows AMD GPUs, its linker, and the headers that a device pass of CK Tile sees.
 
-    ``id`` names the choice, ``identity`` says exactly what was chosen; both end in the manifest. ``compile_mb`` is what
-    to reserve for the compile of a kernel. Build one with :meth:`wheel`, :meth:`stock` or :meth:`rocm`.
+    ``id`` names the choice, ``identity`` says exactly what was chosen; both end in the manifest. ``compile_mb`` is the
+    memory in MB to reserve for the compile of a kernel. Build one with :meth:`wheel`, :meth:`stock` or :meth:`rocm`.
     """
 
     id: str
@@ -81,12 +81,12 @@ class HipToolchain:
 
     @classmethod
     def wheel(cls) -> HipToolchain:
-        """clang 22 and lld out of the ziglang wheel with our own HIP declarations: no ROCm, no system header."""
+        """clang 22 and lld from the ziglang wheel with our own HIP declarations: no ROCm, no system header."""
         return cls._of_wheels("wheel", (LEAN_INCLUDE, CK_TILE_INCLUDE), ("ck_tile_lean", "ck_tile"), _LEAN_MB)
 
     @classmethod
     def stock(cls) -> HipToolchain:
-        """The same with CK Tile's headers as they are: the same device code, for about twice the time and memory."""
+        """The same with CK Tile's original headers: the same device code, in about twice the time and memory."""
         stock = cls._of_wheels("stock", (CK_TILE_INCLUDE,), ("ck_tile",), _STOCK_MB)
         return replace(stock, headers=(*stock.headers, "-DKW_SHIM_STREAMS"))
 
@@ -111,9 +111,9 @@ class HipToolchain:
 
     @classmethod
     def rocm(cls, path: str, fingerprint: str) -> HipToolchain:
-        """Compiler, HIP headers and device library of a ROCm at the absolute ``path``; CK Tile stays the pinned one.
+        """Compiler, HIP headers and device library of the ROCm at the absolute ``path``; CK Tile stays pinned.
 
-        CK Tile's headers are used as they are: nobody has compared what this compiler makes of the rewritten ones.
+        CK Tile's original headers are used: this compiler's output with the rewritten ones was never compared.
 
         ``fingerprint`` is a digest over the compiler's bytes and version output. It is part of every command's
         environment, so that another ROCm at the same path misses every cache.
@@ -134,22 +134,22 @@ class HipToolchain:
         )
 
     def with_stock_headers(self) -> HipToolchain:
-        """The same compiler with CK Tile's headers as they are."""
-        if self.id != "wheel":  # they are what it uses
+        """Return the same compiler with CK Tile's original headers."""
+        if self.id != "wheel":  # it uses them already
             return self
         stock = self.stock()
         return replace(self, headers=stock.headers, compile_trees=stock.compile_trees, compile_mb=stock.compile_mb)
 
     def memory_mb(self, lean_mb: int | None) -> int:
-        """What to reserve for a compile that takes ``lean_mb`` with the rewritten headers; None: as much as most."""
+        """The MB to reserve for a compile that takes ``lean_mb`` with the rewritten headers; None: the usual amount."""
         return self.compile_mb * (lean_mb or _LEAN_MB) // _LEAN_MB
 
     def for_editor(self) -> HipToolchain:
-        """The same compiles for an editor's own clang."""
+        """The same toolchain with commands for an editor's own clang."""
         return self if self.id == "rocm" else replace(self, clang=("clang++",))
 
     def compile(self, source: str, output: str, target: str, trees: Sequence[str], memory_mb: int) -> Command:
-        """The header ``source`` to device assembly for ``target`` (``gfx942``): code and the metadata about it.
+        """Compile the header ``source`` to device assembly for ``target`` (``gfx942``): code and its metadata.
 
         ``__<tree>/include`` of each tree in ``trees`` is searched; ``hip_common`` is among them.
         """
@@ -159,17 +159,17 @@ class HipToolchain:
         return replace(command, source=source)
 
     def assemble(self, source: str, output: str, target: str) -> Command:
-        """Device assembly to a relocatable object: the code and data that compiling straight to an object gives."""
+        """Assemble device assembly to a relocatable object, with the code and data of a direct compile to an object."""
         argv = (*self.clang, "--target=amdgcn-amd-amdhsa", f"-mcpu={target}")
         return self._command((*argv, "-c", source, "-o", output), self.tool_trees, 160)
 
     def link(self, source: str, output: str) -> Command:
-        """A relocatable object to a code object that the HIP runtime loads."""
+        """Link a relocatable object to a code object that the HIP runtime loads."""
         argv = (*self.lld, "-m", "elf64_amdgpu", "--no-undefined", "-shared", "-s", "--build-id=none")
         return self._command((*argv, "-o", output, source), self.tool_trees, 160)
 
     def embed(self, source: str, output: str) -> Command:
-        """Host assembly that includes a code object, to a host object.
+        """Assemble host assembly that includes a code object to a host object.
 
         Not done by the host toolchain: zig caches objects by the text of their source and would miss a new code object.
         """

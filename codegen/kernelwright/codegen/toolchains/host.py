@@ -23,10 +23,10 @@ _COMMON = (
     "-ffp-contract=on",
 )
 _WARNINGS = ("-Wall", "-Wextra", "-Werror")
-# No run-time of C++ is linked: exceptions, type information and guarded statics would leave undefined symbols.
+# No C++ run-time is linked: exceptions, type information and guarded statics would leave undefined symbols.
 _CXX = ("-std=c++17", "-fno-exceptions", "-fno-rtti", "-fno-threadsafe-statics")
 
-# What zig's driver adds by itself. libc comes after the editor's own headers of the compiler, as in every clang.
+# Options that zig's driver adds itself. libc comes after the headers of the editor's compiler, as in every clang.
 _ZIG_LIBC = "__zig/ziglang/lib/libc/include"
 _ZIG_HOST = (
     *("--target=x86_64-linux-gnu", "-nostdlibinc", "-D__GLIBC_MINOR__=28"),
@@ -50,7 +50,7 @@ _ZIG_CXX = (
 
 @dataclass(frozen=True)
 class Command:
-    """What an :class:`Action` needs besides its identity and files."""
+    """An :class:`Action` without its identity and files."""
 
     argv: tuple[str, ...]
     trees: tuple[str, ...]
@@ -60,7 +60,7 @@ class Command:
     source: str | None = None
 
     def action(self, id: str, description: str, inputs: Sequence[str], outputs: Sequence[str]) -> Action:
-        """The command as an action of a plan."""
+        """Return the command as an action of a plan."""
         return Action(
             id=id,
             description=description,
@@ -93,10 +93,10 @@ class HostToolchain:
 
     @classmethod
     def zig(cls) -> HostToolchain:
-        """clang 22 and lld out of the ziglang wheel: the default, the same bytes on every machine."""
+        """clang 22 and lld from the ziglang wheel: the default, the same bytes on every machine."""
         zig = "__zig/ziglang/zig"
-        # zig keeps objects of earlier compiles in its local cache and trusts them unseen: each command gets its own.
-        # The shared one holds what links need of glibc and takes half a second to make.
+        # zig reuses objects of earlier compiles in its local cache without checking them: each command gets its own.
+        # The shared one holds the parts of glibc that links need, which take half a second to make.
         return cls(
             id="zig",
             identity=f"{versions('ziglang')} {TARGET}",
@@ -128,13 +128,13 @@ class HostToolchain:
         )
 
     def for_editor(self) -> HostToolchain:
-        """The same compiles for an editor's own clang, to which zig's driver tells nothing."""
+        """The same toolchain with commands for an editor's own clang, which zig's driver does not configure."""
         if self.id != "zig":
             return self
         return replace(self, id="clang", cc=("clang", *_ZIG_HOST), cxx=("clang++", *_ZIG_CXX, *_ZIG_HOST))
 
     def cpu_flags(self, level: str, features: Sequence[str] = ()) -> tuple[str, ...]:
-        """Flags for an x86-64 ``level`` (``x86_64_v3``) plus compiler features (``avx512bf16``, ``amx_tile``)."""
+        """The flags for an x86-64 ``level`` (``x86_64_v3``) plus compiler features (``avx512bf16``, ``amx_tile``)."""
         if self.id == "zig":
             return ("-mcpu=" + "+".join((level, *features)),)
         return ("-march=" + level.replace("_", "-"), *(f"-m{feature.replace('_', '-')}" for feature in features))
@@ -142,13 +142,13 @@ class HostToolchain:
     def compile_c(
         self, source: str, output: str, flags: Sequence[str] = (), trees: Sequence[str] = (), memory_mb: int = 128
     ) -> Command:
-        """C99 ``source`` to the object ``output``; the ``include_folder`` of each tree in ``trees`` is searched."""
+        """Compile C99 ``source`` to the object ``output``; searches the ``include_folder`` of each of ``trees``."""
         return self._compile((*self.cc, "-std=c99"), source, output, flags, trees, memory_mb)
 
     def compile_cxx(
         self, source: str, output: str, flags: Sequence[str] = (), trees: Sequence[str] = (), memory_mb: int = 256
     ) -> Command:
-        """C++17 ``source`` to the object ``output``; the ``include_folder`` of each tree in ``trees`` is searched.
+        """Compile C++17 ``source`` to the object ``output``; searches the ``include_folder`` of each of ``trees``.
 
         The source must not need a C++ run-time library: no exceptions, type information or iostream.
         """
@@ -159,11 +159,11 @@ class HostToolchain:
     ) -> Command:
         """Link ``objects`` into the stripped shared library ``output`` with C ``libraries`` (``pthread``, ``dl``).
 
-        Linked as C: an object that needs a C++ run-time symbol is an error, and so is one that needs the compiler's
-        (``__udivti3``), but with ``compiler_rt``. Only symbols of default visibility are exported.
+        Linked as C: an object that needs a C++ run-time symbol is an error, and so is one that needs a compiler
+        run-time symbol (``__udivti3``), unless ``compiler_rt`` is set. Only symbols of default visibility are exported.
         """
-        # zig compiles the compiler's run-time into each new cache: 9 CPU s for the first link of a machine, and for
-        # every link by a worker that keeps no caches.
+        # zig builds the compiler's run-time in each new cache: 9 CPU s for the first link of a machine, and for every
+        # link by a worker that keeps no caches.
         zig = self.id == "zig"
         bare = zig and not compiler_rt
         driver = self.cc if zig else self.cc[:1]
@@ -175,11 +175,11 @@ class HostToolchain:
             *objects,
             *(f"-l{library}" for library in (*libraries, *(("m", "c") if bare else ()))),
         )
-        # The first link of a machine builds glibc's stub libraries into the cache; that peak is measured.
+        # The first link of a machine builds glibc's stub libraries into the cache; its peak was measured.
         return Command(argv, self.trees, self.env, self.caches, memory_mb=384)
 
     def group(self, objects: Sequence[str], output: str) -> Action:
-        """Put ``objects`` into the one relocatable object ``output``, which a later link takes in their place."""
+        """Combine ``objects`` into the one relocatable object ``output``, which a later link takes in their place."""
         linker = (self.cc[0], "ld.lld", "-m", "elf_x86_64") if self.id == "zig" else (self.cc[0], "-nostdlib")
         command = Command((*linker, "-r", "-o", output, *objects), self.trees, self.env, self.caches, memory_mb=256)
         return command.action(f"group {output}", f"Group {output}", objects, [output])

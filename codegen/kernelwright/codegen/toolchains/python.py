@@ -1,8 +1,8 @@
-"""The generator's own Python as a tool: commands that run a module of the generator, wherever a plan is run.
+"""The generator's own Python as a tool: commands that run a module of the generator wherever a plan runs.
 
-A plan names no interpreter and no folder of this machine. The first word of such a command is :data:`PYTHON`, and what
-runs the plan puts an interpreter with the generator's packages and :data:`FILES` in its place. These files are part of
-what the result is looked up by; edits of the rest of the generator run nothing again.
+A plan names no interpreter and no folder of this machine. The first word of such a command is :data:`PYTHON`, which the
+executor of the plan replaces by an interpreter with the generator's packages and :data:`FILES`. These files are part of
+the result's cache key; edits of the rest of the generator rerun nothing.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ import kernelwright  # pants: no-infer-dep
 from kernelwright.codegen.toolchains.host import Command
 
 PYTHON = "__python"
-"""The first word of a command for the generator's Python; ``-m`` and the name of a module follow."""
+"""The first word of a command for the generator's Python; ``-m`` and a module name follow."""
 
 FILES = (
     "kernelwright/codegen/__init__.py",
@@ -29,9 +29,9 @@ FILES = (
     "kernelwright/files/counts/*.py",
     "kernelwright/files/instruction_sets/*.json",
 )
-"""Patterns of all that these modules import and read; tests beside them are left out."""
+"""Patterns of everything that these modules import and read; tests beside them are left out."""
 
-# The interpreter runs it without the search path of this process.
+# The interpreter runs this without the search path of this process.
 _RUN = """\
 import runpy, sys
 sys.path += sys.argv.pop(1).split(":")
@@ -40,19 +40,19 @@ runpy.run_module(sys.argv.pop(1), run_name="__main__", alter_sys=True)
 
 
 def module_command(module: str, *arguments: str, memory_mb: int) -> Command:
-    """``python -m module arguments`` as a command of a plan; it may import no more than :data:`FILES` and numpy."""
-    # On a machine with many processors its mathematics would reserve memory for each of them.
+    """Return ``python -m module arguments`` as a command of a plan; it may import only :data:`FILES` and numpy."""
+    # On a machine with many processors, OpenBLAS would reserve memory for each of them.
     env = (("OPENBLAS_NUM_THREADS", "1"),)
     return Command((PYTHON, "-m", module, *arguments), (), env, (), memory_mb)
 
 
 def located(argv: Sequence[str]) -> list[str]:
-    """A command of a plan as this machine runs it: with this process's interpreter where it names the generator's."""
+    """Return a command as this machine runs it: with this process's interpreter in place of the generator's Python."""
     return python_argv(argv[2], *argv[3:]) if is_python(argv) else list(argv)
 
 
 def python_argv(module: str, *arguments: str) -> list[str]:
-    """What runs a module of the generator with this process's interpreter and nothing of its environment."""
+    """Return the command line that runs a module of the generator with this interpreter and an empty environment."""
     roots = ":".join(str(Path(path).resolve().parent) for path in kernelwright.__path__)
     return [sys.executable, "-c", _RUN, roots, module, *arguments]
 
@@ -64,7 +64,7 @@ def is_python(argv: Sequence[str]) -> bool:
 
 @functools.cache
 def files_digest() -> str:
-    """sha256 over the contents of :data:`FILES`."""
+    """Return the sha256 over the contents of :data:`FILES`."""
     digest = hashlib.sha256()
     for pattern in FILES:
         folder, _, name = pattern.rpartition("/")

@@ -1,7 +1,7 @@
-"""Compilers of this machine that are chosen by a word: found, tried, and recognised by a fingerprint.
+"""Compilers of this machine chosen by a word: found, tried, and identified by a fingerprint.
 
 ``system`` finds the compiler as other build tools do, ``system:/usr/bin/g++`` names it. The fingerprint is that of the
-Pants plugin, so both name one compiler alike in manifests.
+Pants plugin, so both name a compiler alike in manifests.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ _TIMEOUT_S = 60
 class SystemTool:
     """A toolchain that needs a program, or a folder of programs, of the machine.
 
-    ``argument`` is what its factory calls the path. Without a path, the first of ``variables`` that is set names it,
-    else the first of ``names`` that PATH has, else ``place``. ``programs`` are those in it: the first has the
-    fingerprint.
+    ``argument`` is the factory's parameter for the path. Without a path, the first of ``variables`` that is set names
+    it, else the first of ``names`` on the PATH, else ``place``. ``programs`` are those in it, of which the first is
+    fingerprinted.
     """
 
     what: str
@@ -52,14 +52,14 @@ SYSTEM_TOOLS: Mapping[tuple[str, str], SystemTool] = {
         "nvcc", "path", "/usr/local/cuda/bin/nvcc", ("CUDACXX",), ("nvcc",), "/usr/local/cuda/bin/nvcc"
     ),
 }
-"""By kind and choice of a toolchain; the others are pinned wheels and need nothing of the machine."""
+"""Tools by kind and choice of a toolchain; other choices are pinned wheels and need nothing of the machine."""
 
 
 def system_options(kind: str, choice: str, path: str) -> dict[str, str]:
-    """The arguments of a toolchain's factory: the path and the fingerprint; nothing for one of pinned wheels.
+    """Return the arguments of a toolchain's factory: path and fingerprint; none for one of pinned wheels.
 
-    ``path`` is what was given behind the colon, or empty. SpecError, with what to do, for a path to a toolchain that
-    takes none, for a relative one, and for a program that is not there or does not run.
+    ``path`` is the text after the colon, or empty. SpecError, with what to do, for a path to a toolchain that takes
+    none, for a relative one, and for a program that is missing or does not run.
     """
     tool = SYSTEM_TOOLS.get((kind, choice))
     if tool is None:
@@ -113,7 +113,7 @@ def _fingerprint_of(program: str, asked: str, hint: str) -> str:
 
 @functools.cache
 def _fingerprint(program: str, stamp: tuple[int, ...]) -> str:
-    """sha256 over what the program says of its version and over its bytes; ``stamp`` changes when the file does."""
+    """Return a sha256 over the program's version output and its bytes; ``stamp`` changes when the file does."""
     command = [program, "--version"]
     done = subprocess.run(
         command, capture_output=True, stdin=subprocess.DEVNULL, env=_ENVIRONMENT, timeout=_TIMEOUT_S, check=False

@@ -1,4 +1,4 @@
-"""The wheels that toolchains are made of, with their versions; ``3rdparty/toolchains`` pins them by hash."""
+"""The wheels that toolchains consist of, with their versions; ``3rdparty/toolchains`` pins them by hash."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ WHEELS: Mapping[str, Mapping[str, str]] = {
         "nvidia-cuda-cccl": "13.0.85",
     },
 }
-"""Versions by distribution, by the tree that they are unpacked to."""
+"""Versions by distribution, for each tree that they are unpacked to."""
 
 
 def versions(*distributions: str) -> str:
-    """Names and versions as identities of toolchains have them, such as ``ziglang 0.17.0``."""
+    """Return names and versions as toolchain identities state them, such as ``ziglang 0.17.0``."""
     known = {name: version for wheels in WHEELS.values() for name, version in wheels.items()}
     return ", ".join(f"{name} {known[name]}" for name in distributions)

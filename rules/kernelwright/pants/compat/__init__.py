@@ -1,4 +1,4 @@
-"""What differs between the generations of Pants that the plugin runs on: a package for each, with the same names.
+"""Differences between the generations of Pants that the plugin runs on: one package for each, with the same names.
 
 Rules call each other, and Pants' own rules, by name: ``await make(Request(...), **implicitly())``.
 """
@@ -11,7 +11,7 @@ from kernelwright.pants.compat.versions import check_running
 
 check_running()
 
-# Type checkers know versions of Python alone; no generation shares its Python with another.
+# Type checkers know only versions of Python; no two generations share a Python version.
 if sys.version_info >= (3, 11):
     from kernelwright.pants.compat.pants_2_27 import calls, dependencies, patches
     from kernelwright.pants.compat.pants_2_27.fields import LibraryOutputPathField

@@ -25,7 +25,7 @@ class UnsupportedPants(ImportError):
 
 
 def check(version: str) -> None:
-    """Raise UnsupportedPants where the plugin is known to fail; warn of a series newer than all that were tested.
+    """Raise UnsupportedPants where the plugin is known to fail; warn about a series newer than all tested ones.
 
     :param version: such as ``"2.17.1"``.
     """
@@ -43,13 +43,13 @@ def check(version: str) -> None:
 
 
 def check_running() -> None:
-    """The same for the Pants that runs."""
+    """The same for the running Pants."""
     check(str(PANTS_SEMVER))
 
 
 @contextlib.contextmanager
 def named() -> Iterator[None]:
-    """An import that fails within names the version of Pants first; what failed follows, with its traceback."""
+    """Name the version of Pants first when an import in the block fails; the error follows with its traceback."""
     try:
         yield
     except UnsupportedPants:

@@ -1,1 +1,1 @@
-"""Every request that this plugin makes for types of Pants' own: files, processes, targets."""
+"""All requests of this plugin for types of Pants' own: files, processes, targets."""

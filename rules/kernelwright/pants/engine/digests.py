@@ -1,6 +1,6 @@
-"""Files as Pants keeps them: digests are made, combined and read here.
+"""Files as Pants stores them: creates, combines and reads digests.
 
-The functions of this package are plain coroutines. Elsewhere rules call rules of this plugin only.
+The functions of this package are plain coroutines. Elsewhere, rules call only rules of this plugin.
 """
 
 from __future__ import annotations
@@ -25,32 +25,32 @@ from pants.engine.fs import (
 
 
 async def create(files: Iterable[tuple[str, bytes]]) -> Digest:
-    """Files with these paths and contents."""
+    """Return a digest of files with these paths and contents."""
     return await calls.create_digest(CreateDigest([FileContent(path, content) for path, content in files]))
 
 
 async def merge(digests: Iterable[Digest]) -> Digest:
-    """All files of all digests."""
+    """Return all files of all digests."""
     return await calls.merge_digests(MergeDigests(digests))
 
 
 async def subset(digest: Digest, globs: Iterable[str]) -> Digest:
-    """The files that match any of the globs."""
+    """Return the files that match any of the globs."""
     return await calls.digest_subset(DigestSubset(digest, PathGlobs(globs)))
 
 
 async def remove_prefix(digest: Digest, prefix: str) -> Digest:
-    """The files below a folder, with paths relative to it."""
+    """Return the files below a folder, with paths relative to it."""
     return await calls.remove_prefix(RemovePrefix(digest, prefix))
 
 
 async def add_prefix(digest: Digest, prefix: str) -> Digest:
-    """The same files below a folder."""
+    """Return the same files below a folder."""
     return await calls.add_prefix(AddPrefix(digest, prefix))
 
 
 async def rename(digest: Digest, names: Mapping[str, str]) -> Digest:
-    """The files whose paths ``names`` maps, at their new paths, without reading their contents."""
+    """Return the files whose paths ``names`` maps, at their new paths, without reading their contents."""
     entries = await calls.digest_entries(digest)
     return await calls.create_digest(
         CreateDigest(
@@ -64,18 +64,18 @@ async def rename(digest: Digest, names: Mapping[str, str]) -> Digest:
 
 
 async def snapshot(digest: Digest) -> Snapshot:
-    """The digest with the names of its files."""
+    """Return the digest with the names of its files."""
     return await calls.snapshot(digest)
 
 
 async def fingerprints(digest: Digest) -> dict[str, str]:
-    """The sha256 of each file by path, without reading its contents."""
+    """Return the sha256 of each file by path, without reading the contents."""
     entries = await calls.digest_entries(digest)
     return {entry.path: entry.file_digest.fingerprint for entry in entries if isinstance(entry, FileEntry)}
 
 
 async def read(digest: Digest) -> dict[str, bytes]:
-    """File contents by path. Raises DamagedStore if the store returns other contents than were stored."""
+    """Return file contents by path. Raises DamagedStore if the store returns other contents than were stored."""
     contents = await calls.digest_contents(digest)
     files = {file.path: file.content for file in contents}
     damaged_store.check_contents(files, await fingerprints(digest))
@@ -83,13 +83,13 @@ async def read(digest: Digest) -> dict[str, bytes]:
 
 
 async def with_checksums(digest: Digest) -> Digest:
-    """The same files and a list of their checksums, which the process that gets them compares first."""
+    """Return the same files with a list of their checksums, which the process that gets them verifies first."""
     checksums = damaged_store.checksums(await fingerprints(digest))
     return await merge([digest, await create([(damaged_store.CHECKSUMS, checksums.encode())])])
 
 
 async def workspace_files(globs: Sequence[str], origin: str) -> Digest:
-    """Files of the workspace; ``origin`` names the option or field to blame for a glob that matches nothing."""
+    """Return files of the workspace; ``origin`` names the option or field to blame for a glob without a match."""
     return await calls.path_globs(
         PathGlobs(globs, glob_match_error_behavior=GlobMatchErrorBehavior.error, description_of_origin=origin),
     )

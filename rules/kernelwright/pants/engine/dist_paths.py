@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from kernelwright.pants.engine.exit_codes import BadInput
 
-_MAX_NAME, _MAX_PATH = 255, 1024  # of file systems, and well below PATH_MAX, since dist and a sandbox come before it
+_MAX_NAME, _MAX_PATH = 255, 1024  # limits of file systems; well below PATH_MAX, as dist and a sandbox precede it
 
 
 class OutsideDist(BadInput):
-    """A path that leaves ``dist`` or that a file system does not take."""
+    """A path that leaves ``dist`` or that a file system does not accept."""
 
 
 def checked_dist_path(path: str, what: str) -> str:
-    """``path`` if it names something below ``dist``; OutsideDist, which starts with ``what``, otherwise."""
+    """Return ``path`` if it names something below ``dist``; otherwise raise OutsideDist, which starts with ``what``."""
     parts = path.split("/")
     size = len(path.encode("utf-8", "surrogatepass"))
     for wrong, why in (

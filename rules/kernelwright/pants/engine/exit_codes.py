@@ -1,6 +1,6 @@
-"""Exit codes of Pants for errors of this plugin: those of the command ``kernelwright`` (docs/exit_codes.md).
+"""Exit codes of Pants for errors of this plugin, as those of the command ``kernelwright`` (docs/exit_codes.md).
 
-Pants ends with 1 for every exception. :func:`install` lets it end with the code that the exception of a rule carries.
+Pants ends with 1 for every exception. :func:`install` makes it end with the code of a rule's exception.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ class BadInput(Exception):
 
 
 def exit_code(errors: Iterable[BaseException]) -> int:
-    """The code for the errors of one run: the largest, where errors of other plugins and of Pants count as 1.
+    """Return the code for the errors of one run: the largest; errors of other plugins and of Pants count as 1.
 
     Fields and targets that Pants itself refuses are bad input, whichever plugin they belong to.
     """
@@ -40,7 +40,7 @@ def _code(error: BaseException) -> int:
 
 
 def install() -> None:
-    """Let goals of this process end with these codes; nothing changes where that was done before."""
+    """Make goals of this process end with these codes; does nothing if that was done before."""
     run = LocalPantsRunner._perform_run
     if not hasattr(run, "__wrapped__"):
         LocalPantsRunner._perform_run = _with_codes(run)  # type: ignore[assignment,method-assign]

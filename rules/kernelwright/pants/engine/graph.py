@@ -21,48 +21,48 @@ from pants.engine.target import (
 
 
 async def target_at(address: Address, origin: str) -> Target:
-    """The target at an address; ``origin`` says who asks, for messages."""
+    """Return the target at an address; ``origin`` says who asks, for messages."""
     wrapped = await calls.target(WrappedTargetRequest(address, description_of_origin=origin))
     return wrapped.target
 
 
 async def all_targets() -> tuple[Target, ...]:
-    """Every target of the workspace, generators not replaced."""
+    """Return every target of the workspace, with generators in place of what they generate."""
     return tuple(await calls.all_targets())
 
 
 async def direct_dependencies(dependencies: Dependencies) -> tuple[Target, ...]:
-    """The targets that a ``dependencies`` field names, generators replaced by what they generate."""
+    """Return the targets that a ``dependencies`` field names, with generators replaced by what they generate."""
     return tuple(await calls.dependencies(DependenciesRequest(dependencies)))
 
 
 async def transitive_dependencies(address: Address) -> tuple[Target, ...]:
-    """The targets that a target depends on, directly or not."""
+    """Return the targets that a target depends on, directly or not."""
     closure = await calls.transitive_targets(TransitiveTargetsRequest([address]))
     return tuple(closure.dependencies)
 
 
 async def named_addresses(field: SpecialCasedDependencies) -> tuple[Address, ...]:
-    """The targets that a field names which Pants does not read as dependencies."""
+    """Return the targets that a field names but that Pants does not read as dependencies."""
     return tuple(await calls.addresses(field.to_unparsed_address_inputs()))
 
 
 async def parse_address(text: str, owner: Address, field: str) -> Address:
-    """The target that the text field ``field`` of ``owner`` names."""
+    """Return the target that ``text`` in the field ``field`` of ``owner`` names."""
     inputs = UnparsedAddressInputs([text], owning_address=owner, description_of_origin=f"{owner}'s field {field}")
     (address,) = await calls.addresses(inputs)
     return address
 
 
 async def option_address(text: str, option: str) -> Address:
-    """The target that an option names."""
+    """Return the target that an option names."""
     inputs = UnparsedAddressInputs([text], owning_address=None, description_of_origin=option)
     (address,) = await calls.addresses(inputs)
     return address
 
 
 async def sources(targets: Iterable[Target], kinds: tuple[Type[SourcesField], ...], codegen: bool) -> Digest:
-    """The targets' files at their paths in the workspace; with ``codegen`` generated files too."""
+    """Return the targets' files at their paths in the workspace; with ``codegen``, generated files too."""
     request = SourceFilesRequest(
         [target.get(SourcesField) for target in targets], for_sources_types=kinds, enable_codegen=codegen
     )
@@ -71,6 +71,6 @@ async def sources(targets: Iterable[Target], kinds: tuple[Type[SourcesField], ..
 
 
 async def strip_source_roots(digest: Digest) -> Digest:
-    """The same files at the paths from which Python imports them."""
+    """Return the same files at the paths from which Python imports them."""
     stripped = await calls.stripped_source_files(SourceFiles(await snapshot(digest), ()))
     return stripped.snapshot.digest

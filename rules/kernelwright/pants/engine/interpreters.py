@@ -1,4 +1,4 @@
-"""Which Python of this machine pip works for: Pants would take its own, which may be too old for a package."""
+"""The Python of this machine that pip works for: Pants would use its own, which may be too old for a package."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from typing import Sequence
 
 from kernelwright.pants.engine.exit_codes import BadInput
 
-# What a shell script ends with where the command of ``finding`` prints nothing.
+# Exit code of a shell script if the command of ``finding`` prints nothing.
 _NO_INTERPRETER = 85
 
 
 def finding(pex: Sequence[str], constraints: Sequence[str]) -> str:
-    """A shell command that prints the interpreters that satisfy ``constraints``, the best one first.
+    """Return a shell command that prints the interpreters that satisfy ``constraints``, best first.
 
     ``pex`` is a command line of pex, which starts with its interpreter and its file and names a search path.
     """
@@ -23,7 +23,7 @@ def finding(pex: Sequence[str], constraints: Sequence[str]) -> str:
 
 
 def check_found(exit_code: int, needs: str, constraints: Sequence[str]) -> None:
-    """Raises BadInput if no Python satisfies the constraints of what needs one."""
+    """Raise BadInput if no Python satisfies the constraints of ``needs``."""
     if exit_code == _NO_INTERPRETER:
         wanted = " or ".join(constraints)
         raise BadInput(f"{needs} needs {wanted}; add such a Python to [python-bootstrap].search_path")

@@ -2,8 +2,8 @@
 
 A process that Pants makes for pip or for a Python tool names interpreters, search paths and the PATH of this machine,
 so its cache key, and the keys of all processes that use its results, hold for this machine only. The processes of this
-module name pinned requirements and nothing else. Everything that differs between machines is kept in named caches,
-which are no part of a key: unpacked wheels, and the path of a tool's interpreter. A process that lacks them ends with
+module name only pinned requirements. Everything that differs between machines is kept in named caches, which are not
+part of a key: unpacked wheels, and the path of a tool's interpreter. A process that lacks them ends with
 ``_NOT_PREPARED``; only then does Pants prepare them, and the process runs again. A machine that finds every result in a
 remote cache prepares nothing.
 """
@@ -60,7 +60,7 @@ exec "$python" "$@"
 
 @dataclass(frozen=True)
 class ForegroundCommand:
-    """A command line, variables besides those of the user, and the files of its folder."""
+    """A command line, variables added to those of the user, and the files of its folder."""
 
     argv: tuple[str, ...]
     env: FrozenDict[str, str]
@@ -68,10 +68,10 @@ class ForegroundCommand:
 
 
 async def wheel_files(pinned: PinnedWheels, parts: Sequence[tuple[str, Sequence[str]]]) -> Digest:
-    """Parts of wheels: ``parts`` pairs wheel file names with folders and files inside them.
+    """Return parts of wheels: ``parts`` pairs wheel file names with folders and files inside them.
 
-    A process of its own lists the files, so that the one that copies them can name each as an output: a cache server
-    may not support output folders.
+    A separate process lists the files, so that the one that copies them can name each as an output: a cache server may
+    not support output folders.
     """
     names = [f"{wheel}/{part}" for wheel, inner in parts for part in inner]
     listed = await _with_wheels(
@@ -108,7 +108,7 @@ async def run_python(
     description: str,
     env: Sequence[tuple[str, str]] = (),
 ) -> FallibleProcessResult:
-    """``python -m <tool.module> <arguments>`` in a sandbox that holds ``inputs``, with further variables ``env``."""
+    """Run ``python -m <tool.module> <arguments>`` in a sandbox with ``inputs`` and the additional variables ``env``."""
     environment = await python_tools.environment_of(tool)
     input_digest = await digests.with_checksums(await digests.merge([tool.sources, inputs]))
     process = Process(
@@ -132,7 +132,7 @@ async def run_python(
 
 
 async def foreground_python(tool: PythonTool, arguments: Sequence[str], inputs: Digest) -> ForegroundCommand:
-    """``python -m <tool.module> <arguments>`` for a process in the foreground, which is no part of the graph.
+    """Return ``python -m <tool.module> <arguments>`` for a foreground process, which is not part of the graph.
 
     ``{chroot}`` in arguments stands for a folder that holds ``inputs`` while the process runs.
     """
@@ -154,13 +154,14 @@ async def foreground_python(tool: PythonTool, arguments: Sequence[str], inputs: 
 
 
 def _arch_path(tool: PythonTool, folder: str) -> dict[str, str]:
-    """Where the tool finds architecture files of the workspace; ``folder`` holds its sources."""
+    """Return the setting by which the tool finds the workspace's architecture files; ``folder`` holds its sources."""
     path = ":".join(f"{folder}{one}" for one in tool.arch_path)
     return {"KERNELWRIGHT_ARCH_PATH": path} if path else {}
 
 
-# The level is no part of a cache key, but the engine takes a process of another level for another process, and so runs
-# it after the first has failed. The second attempt is for named caches that were removed while a daemon was running.
+# The level is not part of a cache key, but the engine treats a process with another level as another process, and so
+# runs it after the first has failed. The second attempt is for named caches that were removed while a daemon was
+# running.
 _ATTEMPTS = (
     (LogLevel.TRACE, ProcessCacheScope.PER_RESTART_SUCCESSFUL),
     (LogLevel.INFO, ProcessCacheScope.PER_SESSION),
@@ -168,7 +169,7 @@ _ATTEMPTS = (
 
 
 async def _with_wheels(process: Process, needs: PinnedWheels) -> FallibleProcessResult:
-    """Run a portable process; unpack the wheels that it needs where no cache has its result."""
+    """Run a portable process; unpack the wheels that it needs if no cache has its result."""
     result = await processes.try_run(process)
     for level, scope in _ATTEMPTS:
         if result.exit_code != _NOT_PREPARED:
@@ -179,7 +180,7 @@ async def _with_wheels(process: Process, needs: PinnedWheels) -> FallibleProcess
 
 
 async def _with_python(process: Process, needs: PythonEnvironment) -> FallibleProcessResult:
-    """Run a portable process; make the Python environment that it needs where no cache has its result."""
+    """Run a portable process; create the Python environment that it needs if no cache has its result."""
     result = await processes.try_run(process)
     for level, scope in _ATTEMPTS:
         if result.exit_code != _NOT_PREPARED:

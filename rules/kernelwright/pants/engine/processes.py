@@ -12,15 +12,15 @@ from pants.engine.process import FallibleProcessResult, InteractiveProcess, Proc
 
 _logger = logging.getLogger(__name__)
 
-# How long a remote cache may take to answer before the process starts on this machine as well.
+# Milliseconds that a remote cache may take to answer before the process starts on this machine as well.
 REMOTE_SPECULATION_MILLIS = 10_000
 
 
 async def try_run(process: Process) -> FallibleProcessResult:
     """Run a process whose failure the caller explains.
 
-    A remote cache that confuses its entries returns a result without the outputs that were asked for. Then the process
-    runs without any cache.
+    A remote cache that mixes up its entries returns a result without the requested outputs. The process is then run
+    without any cache.
     """
     result = await calls.execute(process)
     if result.exit_code != 0 or not await missing_outputs(result, process.output_files):
@@ -33,8 +33,8 @@ async def try_run(process: Process) -> FallibleProcessResult:
 async def try_run_in(environment: str, origin: str, process: Process) -> FallibleProcessResult:
     """The same in an environment by its name; ``origin`` is the option that holds the name.
 
-    Pants writes the number of the local slot into the command that it sends to workers, and so into the key of the
-    result, which nothing would ever look up again. A process for workers therefore has no slot variable.
+    Pants writes the local slot number into the command that it sends to workers, and so into the key of the result,
+    which would then never be found again. A process for workers therefore has no slot variable.
     """
     name = await calls.environment(environment, origin)
     if await calls.is_remote(name):
@@ -43,7 +43,7 @@ async def try_run_in(environment: str, origin: str, process: Process) -> Fallibl
 
 
 async def run_in_foreground(argv: Iterable[str], env: Mapping[str, str], inputs: Digest) -> int:
-    """The exit code of a process in the root of the workspace, which has the terminal and gets its interrupts."""
+    """Run a process in the root of the workspace with the terminal and its interrupts; returns its exit code."""
     process = InteractiveProcess(argv, env=env, input_digest=inputs, run_in_workspace=True)
     result = await calls.run_interactively(process)
     return result.exit_code

@@ -1,7 +1,7 @@
-"""What a person without Pants' dynamic display sees of a long build: a line now and then, none for each kernel.
+"""Progress of a long build without Pants' dynamic display: a line now and then, not one for each kernel.
 
 Pants prints a line for each process at the level INFO, of which a library has hundreds. Their level is therefore DEBUG,
-and the rules that run them count here. A thread says how many kernels are done, so that a kernel which compiles for
+and the rules that run them report here. A thread prints how many kernels are done, so that a kernel that compiles for
 minutes does not silence the build.
 """
 
@@ -28,24 +28,24 @@ from pants.engine.unions import UnionRule
 _logger = logging.getLogger(__name__)
 
 SECONDS = 10.0  # between two lines of one library
-PAUSE = 3.0  # seconds without any work after which a run builds a library anew: between its rules there are fewer
+PAUSE = 3.0  # idle seconds after which a run counts as a new build of the library: pauses between its rules are shorter
 
 
 @dataclass(frozen=True)
 class Part:
-    """What an action is for: a library, by what people call it, and one of its kernels or, with None, the whole."""
+    """The subject of an action: a library, by its name for people, and one of its kernels, or None for the whole."""
 
     library: str
     kernel: Optional[str] = None
 
 
 class Progress:
-    """How many kernels of a library are done, which the rules that build it tell by ``at_work``.
+    """Counts the finished kernels of a library, as the rules that build it report through ``at_work``.
 
-    Rules whose results Pants remembers never start, and their kernels count as done: what is left is what rules have
-    begun with and not finished. After a change of a source, Pants runs the rules of actions before those of kernels and
-    of the library, so whichever starts first says that the library is being built: in each run, and again in a run with
-    ``--loop``. ``kernels`` is what the rule of the library has said last.
+    Rules whose results Pants remembers never start, and their kernels count as done: remaining kernels are those that
+    rules have started and not finished. After a change of a source, Pants runs the rules of actions before those of
+    kernels and of the library, so whichever starts first announces that the library is being built: in each run, and
+    again in a run with ``--loop``. ``kernels`` is the count that the library's rule stated last.
     """
 
     def __init__(
@@ -58,20 +58,20 @@ class Progress:
         self._library = library
         self._clock = clock
         self._watch = watch or _start_thread
-        # Rules run in any of Pants' threads. One that is given up leaves at_work wherever Python destroys it, which may
-        # be in a thread that holds the lock.
+        # Rules run in any of Pants' threads. An abandoned rule leaves at_work wherever Python destroys it, which may be
+        # in a thread that holds the lock.
         self._lock = threading.RLock()
         self._rules = 0
-        self._left: Counter[str] = Counter()  # the kernels that are not done, by how many rules hold each
+        self._left: Counter[str] = Counter()  # unfinished kernels, with the number of rules that hold each
         self._idle_since = -float("inf")
-        self._run = -1  # the last that built it
+        self._run = -1  # the last run that built it
         self._next_line = 0.0
         self._watched = False
         self._console = thread_locals_get_for_current_thread()
 
     @contextlib.contextmanager
     def at_work(self, *kernels: str) -> Iterator[Callable[[str], None]]:
-        """A rule works on the library and begins with these kernels; what is yielded is called after each of them."""
+        """Mark that a rule starts work on these kernels; the yielded function is called after each of them."""
         left = set(kernels)
 
         def done(kernel: str) -> None:
@@ -82,7 +82,7 @@ class Progress:
         self._begin(left)
         try:
             yield done
-        finally:  # of a rule that failed or was given up, too
+        finally:  # also for a rule that failed or was abandoned
             with self._lock:
                 for kernel in left:
                     self._drop(kernel)
@@ -103,7 +103,7 @@ class Progress:
                 self._next_line = now + SECONDS
             self._rules += 1
             self._left.update(kernels)
-            self._console = thread_locals_get_for_current_thread()  # of the run that builds the library now
+            self._console = thread_locals_get_for_current_thread()  # of the run that is building the library now
             starts, self._watched = not self._watched, True
         if begins:
             _logger.info(f"Building {self._library}: {_count(self.kernels)}")
@@ -111,9 +111,9 @@ class Progress:
             self._watch(self)
 
     def tick(self) -> Optional[float]:
-        """Say how many kernels are done if the last line is old enough.
+        """Log how many kernels are done if the last line is old enough.
 
-        Returns seconds until the next call, None if nothing is left to wait for.
+        Returns the seconds until the next call, None if nothing is left to wait for.
         """
         with self._lock:
             if self._rules == 0:
@@ -125,18 +125,18 @@ class Progress:
             self._next_line = now + SECONDS
             console = self._console
             done = max(self.kernels - len(self._left), 0)
-        thread_locals_set_for_current_thread(console)  # otherwise the line would be one of the daemon's log
+        thread_locals_set_for_current_thread(console)  # otherwise the line would go to the daemon's log
         _logger.info(f"{self._library}: {done} of {_count(self.kernels)} done")
         return SECONDS
 
 
-_runs = 0  # that this process has begun: a daemon begins many
+_runs = 0  # begun by this process: a daemon begins many
 _builds: dict[str, Progress] = {}
 _lock = threading.RLock()
 
 
 def of(library: str) -> Progress:
-    """The progress of a library, which all of its rules share."""
+    """Return the progress of a library, which all of its rules share."""
     with _lock:
         if library not in _builds:
             _builds[library] = Progress(library)
@@ -144,7 +144,7 @@ def of(library: str) -> Progress:
 
 
 def at_work(part: Optional[Part]) -> ContextManager[object]:
-    """An action works on a part of a library; without one it is for something else, of which nothing is told."""
+    """Mark that an action works on a part of a library; without a part, nothing is reported."""
     if part is None:
         return contextlib.nullcontext()
     return of(part.library).at_work(*([] if part.kernel is None else [part.kernel]))
@@ -162,18 +162,18 @@ def _tick_until_done(progress: Progress) -> None:
 
 
 def begin_run() -> None:
-    """Pants begins a run."""
+    """Note that Pants begins a run."""
     global _runs
     _runs += 1
 
 
 class RunsRequest(WorkunitsCallbackFactoryRequest):
-    """Asks for what Pants calls as a run begins."""
+    """Requests the callback that Pants calls when a run begins."""
 
 
 @rule()
 async def tell_runs(_: RunsRequest) -> WorkunitsCallbackFactory:
-    """Pants remembers this result and calls the factory in each run; without a callback it starts no thread."""
+    """Return a factory that Pants remembers and calls in each run; without a callback it starts no thread."""
     return WorkunitsCallbackFactory(begin_run)
 
 

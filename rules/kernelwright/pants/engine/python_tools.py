@@ -1,7 +1,7 @@
 """Python environments of tools, made by pex in a named cache of this machine.
 
-Pants has rules that make them. Those can depend on targets, which the code generator makes, and so on in a circle.
-Pants solves it when it starts: 2.7 CPU seconds instead of 0.6 (``benchmarks/build/plugin_start.py``).
+Pants has rules that make them. Those can depend on targets, which the code generator makes, which is a cycle. Pants
+resolves it when it starts: 2.7 CPU seconds instead of 0.6 (``benchmarks/build/plugin_start.py``).
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from pants.engine.process import ProcessCacheScope
 from pants.util.frozendict import FrozenDict
 
 CACHE = {"kernelwright_pythons": "__pythons"}
-# Another build may do the same; the first one to finish wins. Only a finished environment gets its note.
+# Another build may do the same; the first one to finish wins. Only a finished environment is recorded.
 _MAKE = """\
 set -e
 kept="__pythons/$1.venv"
@@ -47,7 +47,7 @@ class PythonTool:
     """A Python program that runs outside Pants' own process: its packages and its sources.
 
     ``lockfile`` is None for the lockfile of the resolve, or a requirements file of the plugin: ``resource://…``.
-    ``arch_path`` are folders among its sources with architecture files.
+    ``arch_path`` lists the folders of its sources that hold architecture files.
     """
 
     resolve: str
@@ -71,7 +71,7 @@ class PythonEnvironment:
 
 
 async def environment_of(tool: PythonTool) -> PythonEnvironment:
-    """The environment that a tool needs, whether it has been made or not."""
+    """Return the environment that a tool needs, whether it exists or not."""
     if tool.lockfile is None:
         lockfile = await calls.lockfile_of_resolve(Resolve(tool.resolve, use_entire_lockfile=True))
     else:
@@ -83,13 +83,13 @@ async def environment_of(tool: PythonTool) -> PythonEnvironment:
 
 
 async def make(environment: PythonEnvironment, scope: ProcessCacheScope) -> None:
-    """Make the environment, and record the path of its interpreter in ``__pythons/<key>``.
+    """Create the environment, and record the path of its interpreter in ``__pythons/<key>``.
 
     Raises DownloadError, and BadInput if no Python satisfies the tool's constraints.
     """
     tool = environment.tool
     contents = await digests.read(environment.pinned)
-    locked = contents[environment.requirements].lstrip()[:1] in (b"{", b"/")  # pex's own format, or requirements
+    locked = contents[environment.requirements].lstrip()[:1] in (b"{", b"/")  # pex's own format, otherwise requirements
     requirements = ("--lock",) if locked else ("--intransitive", "--requirement")
     repositories = await calls.python_repositories()
     pex = await calls.pex_cli_process(
@@ -108,7 +108,7 @@ async def make(environment: PythonEnvironment, scope: ProcessCacheScope) -> None
     find = interpreters.finding(pex.argv, tool.interpreter_constraints)
     argv = ("/bin/sh", "-c", _MAKE, "make", environment.key, find, *pex.argv)
     caches = FrozenDict({**pex.append_only_caches, **CACHE})
-    # A line of a system-wide configuration, such as a constraint, would make pip fail or take another index.
+    # A system-wide configuration, for example a constraint, would make pip fail or use another index.
     env = FrozenDict({**pex.env, "PIP_CONFIG_FILE": "/dev/null"})
     process = dataclasses.replace(pex, argv=argv, append_only_caches=caches, env=env)
     result = await calls.execute(process)

@@ -14,7 +14,7 @@ from pants.engine.process import ProcessCacheScope
 from pants.util.frozendict import FrozenDict
 
 CACHE = {"kernelwright_wheels": "__wheels"}
-# Wheels say which Python may have them. This is the code generator's, so that wheels need no other one.
+# Wheels require a Python version. This is the code generator's, so that wheels need no other interpreter.
 _PYTHON = ("CPython>=3.11,<3.15",)
 # Another build may do the same; the first one to finish wins.
 _UNPACK = """\
@@ -42,13 +42,13 @@ class PinnedWheels:
 
 
 class DownloadError(Exception):
-    """Wheels could not be had: which ones, from where, pip's last words, and what to set."""
+    """Wheels could not be downloaded: which ones, from where, pip's last words, and what to set."""
 
 
 async def unpack(wheels: PinnedWheels, scope: ProcessCacheScope) -> None:
     """Let pip download and unpack the wheels to ``__wheels/<fingerprint of the requirements>``.
 
-    The pip configuration of the machine does not count. Raises DownloadError, and BadInput if no Python may have them.
+    Ignores the machine's pip configuration. Raises DownloadError, and BadInput if no suitable Python exists.
     """
     repositories = await calls.python_repositories()
     pip = await calls.pex_cli_process(
@@ -67,7 +67,7 @@ async def unpack(wheels: PinnedWheels, scope: ProcessCacheScope) -> None:
     caches = FrozenDict({**pip.append_only_caches, **CACHE})
     find = interpreters.finding(pip.argv, _PYTHON)
     argv = ("/bin/sh", "-c", _UNPACK, "unpack", wheels.pinned.fingerprint, find, *pip.argv)
-    # A line of a system-wide configuration, such as a constraint, would make pip fail or take another index.
+    # A system-wide configuration, for example a constraint, would make pip fail or use another index.
     env = FrozenDict({**pip.env, "PIP_CONFIG_FILE": "/dev/null"})
     process = dataclasses.replace(pip, argv=argv, append_only_caches=caches, env=env)
     result = await calls.execute(process)
@@ -77,7 +77,7 @@ async def unpack(wheels: PinnedWheels, scope: ProcessCacheScope) -> None:
 
 
 def failure(about: str, requirements: str, indexes: tuple[str, ...], printed: bytes) -> str:
-    """One line about a failed download. An index is named without the credentials that its address may hold."""
+    """Return one line about a failed download. Indexes are named without credentials in their addresses."""
     stderr = printed.decode(errors="replace")
     hosts = ", ".join(urlsplit(index).hostname or index for index in indexes) or "no index"
     words = [line.strip() for line in stderr.splitlines() if line.strip()]

@@ -1,6 +1,6 @@
-"""``bench``: build libraries through the graph, and let the tile engine measure their kernels.
+"""``bench``: builds libraries through the graph, and lets the tile engine measure their kernels.
 
-The engine runs in the foreground, so that its progress is seen, Ctrl-C reaches it, and nothing is cached.
+The engine runs in the foreground, so that its progress is visible, Ctrl-C reaches it, and nothing is cached.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from pants.util.strutil import softwrap
 
 _LIBRARY = "__library"
 _KINDS = ("cpu", "cuda")
-"""Devices that are timed beside simulated ones; ``sim:ARCH`` names its own architecture."""
+"""Devices that can be timed, besides simulated ones; ``sim:ARCH`` names its own architecture."""
 
 
 class BenchSubsystem(GoalSubsystem):
@@ -61,7 +61,7 @@ async def bench(
     targets: Targets,
     options: BenchSubsystem,
     console: Console,
-    workspace: Workspace,  # Pants wants it of rules with effects
+    workspace: Workspace,  # Pants requires it for rules with effects
     env: CompleteEnvironmentVars,
 ) -> Bench:
     libraries = [one for one in targets if one.has_field(LibraryKernelsField) and one.has_field(LibraryNameField)]
@@ -103,7 +103,7 @@ def device_of(device: str) -> tuple[str, str]:
 
 
 def default_output(library: Target) -> str:
-    """``dist/bench/<path and name of the target>.csv``, with dots for slashes."""
+    """Return ``dist/bench/<path and name of the target>.csv``, with dots for slashes."""
     address = library.address
     return f"dist/bench/{address.spec_path.replace('/', '.')}.{address.target_name}.csv".replace("bench/.", "bench/")
 

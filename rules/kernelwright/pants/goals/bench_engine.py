@@ -1,4 +1,4 @@
-"""The tile engine as a program: out of the kernelwright wheel, or the one of this workspace."""
+"""The tile engine as a program, from the kernelwright wheel or from this workspace."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ async def prepare_tile_engine(engine: TileEngineSubsystem, generator: CodegenToo
     resolve, sources = "kernelwright-tile-engine", EMPTY_DIGEST
     lockfile: Optional[str] = f"resource://{PACKAGE}/{_PACKAGED}"
     if not engine.targets:
-        packaged(_PACKAGED)  # or say what is missing
+        packaged(_PACKAGED)  # raises an error that says what is missing
     else:
         if not engine.resolve:
             raise BadInput("[kernelwright-tile-engine].targets needs [kernelwright-tile-engine].resolve")
@@ -72,7 +72,7 @@ class TileEngineRequest:
 
 @dataclass(frozen=True)
 class TileEngineCommand:
-    """The engine with its arguments, for the foreground."""
+    """The engine's command line for the foreground."""
 
     command: ForegroundCommand
 

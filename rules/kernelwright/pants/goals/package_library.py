@@ -30,7 +30,7 @@ class KernelLibraryFieldSet(PackageFieldSet):
 
 
 def output_folder(library: Target) -> str:
-    """Where a library goes below ``dist``; OutsideDist for a folder that is not there."""
+    """Return the folder of a library below ``dist``; OutsideDist for a folder that leaves it."""
     path = _named_folder(library)
     if path is not None:
         return checked_dist_path(path, f"{library.address}: the field output_path")
@@ -52,15 +52,15 @@ def _named_folder(library: Target) -> Optional[str]:
 
 
 def own_folder(library: Target) -> str:
-    """``<path of the target>/<its name>``."""
+    """Return ``<path of the target>/<its name>``."""
     return f"{library.address.spec_path}/{library.address.target_name}".lstrip("/")
 
 
 async def _check_others(library: Target, folder: str, archs: set[str]) -> None:
     """Raise LibraryError if another target of the workspace writes the same library of the same architecture.
 
-    Only a library that names its folder looks: folders named after targets differ, and a look expands each kernel set
-    of the workspace.
+    Only a library that names its folder is checked: folders named after targets differ, and the check expands every
+    kernel set of the workspace.
     """
     if library[LibraryOutputPathField].value is None:
         return

@@ -1,4 +1,4 @@
-"""The switch of ``performance``."""
+"""The option that switches ``performance`` on or off."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the kernel targets of all operations share, and what single kernels share with sets of kernels."""
+"""Common parts of the kernel targets of all operations, and of single kernels and kernel sets."""
 
 from __future__ import annotations
 
@@ -55,11 +55,11 @@ class KernelTarget(Target):
     op: ClassVar[str]
 
     def spec(self) -> dict[str, Any]:
-        """The spec as the generator's requests hold it: the operation and the fields that the BUILD file states."""
+        """Return the spec as in the generator's requests: the operation and the fields that the BUILD file states."""
         stated = {field.alias: field.to_spec() for field in self.field_values.values() if isinstance(field, SpecField)}
         return {"op": self.op, **{name: value for name, value in stated.items() if value is not None}}
 
 
 def kernel_fields(op: str) -> tuple[type[Field], ...]:
-    """The fields of a target whose spec is one of the operation ``op``."""
+    """Return the fields of a target for a spec of the operation ``op``."""
     return (*COMMON_TARGET_FIELDS, KernelArchField, *spec_fields(op), LimitsField)

@@ -47,7 +47,7 @@ class GeneratedKernelTarget(dependencies.SharingTarget):
 
     @property
     def expansion(self) -> Optional[str]:
-        """The same for all kernels of a set, in a tuned process."""
+        """An identifier shared by all kernels of the set, in a tuned process."""
         return self[ExpandedKernelField].value.expansion
 
 

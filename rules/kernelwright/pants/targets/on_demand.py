@@ -1,4 +1,4 @@
-"""``on_demand``: dependencies of a program that only a run with a certain argument has."""
+"""``on_demand``: dependencies that a program has only in a run with a certain argument."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ class InferOnDemand(InferDependenciesRequest[OnDemandFieldSet]):
 @rule(desc="Infer the dependencies that the program's arguments need", level=LogLevel.DEBUG)
 async def infer_on_demand(request: InferOnDemand, run: RunSubsystem) -> InferredDependencies:
     wanted = request.field_set.argument.value
-    # "--device sim:gfx942" are two arguments, "--device=sim:gfx942" is one.
+    # "--device sim:gfx942" is two arguments, "--device=sim:gfx942" is one.
     if not any(wanted in (argument, argument.partition("=")[2]) for argument in run.args):
         return InferredDependencies([])
     return InferredDependencies(await graph.named_addresses(request.field_set.needs))

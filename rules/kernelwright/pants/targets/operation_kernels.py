@@ -1,4 +1,4 @@
-"""A target for single kernels of each operation, such as ``gemm_kernel``, made of what the generator says of it."""
+"""Single-kernel targets of each operation, such as ``gemm_kernel``, made from the generator's description of it."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from kernelwright.pants.targets.kernel import KernelTarget, kernel_fields
 
 
 def kernel_targets() -> tuple[type[KernelTarget], ...]:
-    """The targets of all operations."""
+    """Return the targets of all operations."""
     return tuple(kernel_target(op) for op in generator_data()["operations"])
 
 
 @lru_cache(maxsize=None)
 def kernel_target(op: str) -> type[KernelTarget]:
-    """The target whose spec is one of the operation ``op``."""
+    """Return the target for specs of the operation ``op``."""
     known = generator_data()["operations"][op]
     name = "".join(word.capitalize() for word in known["target"].split("_"))
     defaults = "Omitted fields get the architecture's defaults; illegal combinations are refused."

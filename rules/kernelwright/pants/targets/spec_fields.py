@@ -1,7 +1,7 @@
 """Field classes of kernel targets, made from the generator's own description of its specs.
 
-The generator checks every value against the architecture. What it takes on no architecture is refused here, where Pants
-reads the BUILD file.
+The generator checks every value against the architecture. A value that is legal on no architecture is refused here,
+where Pants reads the BUILD file.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ class SpecField(Field):
     """A field of a spec. Its value is None where the BUILD file omits it."""
 
     def to_spec(self) -> Any:
-        """The value as the generator's requests hold it."""
+        """Return the value as in the generator's requests."""
         return self.value
 
 
@@ -115,7 +115,7 @@ _COUNTS = ("no", "one", "two", "three", "four", "five", "six", "seven", "eight",
 
 
 def field_type(described: Mapping[str, Any]) -> type[SpecField]:
-    """The field class for one entry of ``fields`` in ``data/generator.json``."""
+    """Return the field class for an entry of ``fields`` in ``data/generator.json``."""
     base, values = _BASES[described["kind"]]
     members: dict[str, Any] = {"alias": described["name"], "help": described["help"], "__module__": __name__}
     if "axes" in described:
@@ -136,5 +136,5 @@ def field_type(described: Mapping[str, Any]) -> type[SpecField]:
 
 
 def spec_fields(op: str) -> tuple[type[SpecField], ...]:
-    """A field class for each field of the operation's spec, in the order of the model."""
+    """Return a field class for each field of the operation's spec, in the order of the model."""
     return tuple(field_type(described) for described in generator_data()["operations"][op]["fields"])

@@ -1,1 +1,1 @@
-"""What only tests need."""
+"""Code for tests only."""

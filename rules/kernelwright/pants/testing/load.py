@@ -1,4 +1,4 @@
-"""Load the whole plugin with the Pants that ``KERNELWRIGHT_TEST_PANTS`` names, and print what it adds, as JSON.
+"""Loads the whole plugin with the Pants that ``KERNELWRIGHT_TEST_PANTS`` names, and prints what it adds, as JSON.
 
 ``python load.py <folder of Pants, or an empty string> <folder of the plugin>``
 """
@@ -34,7 +34,7 @@ def main(pants: str, plugin: str) -> None:
 
 
 def modules() -> Iterator[str]:
-    """Import every module of the plugin, except tests and the other generation of Pants."""
+    """Import and yield every module of the plugin, except tests and the other generation of Pants."""
     top = importlib.import_module("kernelwright.pants")
     chosen = importlib.import_module("kernelwright.pants.compat").calls.__name__.rpartition(".")[0]
     for module in pkgutil.walk_packages(top.__path__, "kernelwright.pants."):
@@ -44,12 +44,12 @@ def modules() -> Iterator[str]:
 
 
 def own(rule: Any) -> bool:
-    """Whether it is a rule of the plugin and not one that Pants makes for its options."""
+    """Whether a rule belongs to the plugin and was not made by Pants for its options."""
     return str(getattr(rule, "canonical_name", "")).startswith("kernelwright.")
 
 
 def calls(rule: Any) -> dict[str, Any]:
-    """What Pants found in the source of a rule."""
+    """Return what Pants found in the source of a rule."""
     awaitables = rule.awaitables if hasattr(rule, "awaitables") else rule.input_gets
     return {"awaits": "await " in inspect.getsource(rule.func), "calls": [str(call) for call in awaitables]}
 

@@ -1,6 +1,6 @@
-"""A stand-in for Pants' native engine, for a folder with the Python sources of Pants alone.
+"""A stand-in for Pants' native engine, for a folder with only the Python sources of Pants.
 
-It is made of the engine's own description of its types, ``native_engine.pyi``. With it modules can be imported and
+It is made from the engine's own description of its types, ``native_engine.pyi``. With it, modules can be imported and
 rules inspected; nothing can be executed.
 """
 
@@ -18,7 +18,7 @@ NAME = "pants.engine.internals.native_engine"
 
 
 class FrozenDict(Mapping[Any, Any]):
-    """As the engine's: a dictionary that hashes."""
+    """Stand-in for the engine's hashable dictionary."""
 
     _items: dict[Any, Any]
 
@@ -41,7 +41,7 @@ class FrozenDict(Mapping[Any, Any]):
 
 
 class FrozenOrderedSet(collections.abc.Set):  # type: ignore[type-arg]
-    """As the engine's: a set that keeps its order and hashes."""
+    """Stand-in for the engine's hashable set that keeps its order."""
 
     _items: dict[Any, None]
 
@@ -64,20 +64,20 @@ class FrozenOrderedSet(collections.abc.Set):  # type: ignore[type-arg]
 
 
 class LockedMap:
-    """As the engine's: a dictionary that computes what it lacks."""
+    """Stand-in for the engine's dictionary that computes missing values."""
 
     def __init__(self) -> None:
         self._items: dict[Any, Any] = {}
 
     def get_or_insert(self, key: Any, compute: Callable[[], Any]) -> Any:
-        """The value of a key, computed once."""
+        """Return the value of a key, computed once."""
         if key not in self._items:
             self._items[key] = compute()
         return self._items[key]
 
 
 class RuleCallTrampoline:
-    """As the engine's: what the ``rule`` decorator of Pants 2.33 returns."""
+    """Stand-in for what the ``rule`` decorator of Pants 2.33 returns."""
 
     def __init__(self, rule_id: str, output_type: type, wrapped: Callable[..., Any], rule: Any) -> None:
         self.__dict__.update(vars(wrapped))
@@ -106,26 +106,26 @@ _REAL = {
 
 
 class _Engine(ast.NodeTransformer):
-    """What differs between the description and the engine."""
+    """Applies the differences between the description and the engine."""
 
     def visit_ImportFrom(self, node: ast.ImportFrom) -> Optional[ast.ImportFrom]:
-        """Imports of Pants' own modules are for annotations, and go round in a circle."""
+        """Drop imports of Pants' own modules, which are for annotations and circular."""
         return None if (node.module or "").startswith("pants") else node
 
     def visit_ClassDef(self, node: ast.ClassDef) -> ast.ClassDef:
-        """The engine's own classes are not generic."""
+        """Make classes non-generic, as the engine's are."""
         bases = [base for base in node.bases if not ast.unparse(base).startswith("Generic[")]
         node.bases = [base.value if isinstance(base, ast.Subscript) else base for base in bases]
         return node
 
     def visit_AsyncFunctionDef(self, node: ast.AsyncFunctionDef) -> ast.FunctionDef:
-        """The engine's own functions have no source in which Pants could look for calls."""
+        """Make functions synchronous: the engine's have no source in which Pants could look for calls."""
         plain = ast.FunctionDef(**{name: getattr(node, name) for name in node._fields})
         return ast.copy_location(plain, node)
 
 
 def install(pants: Path) -> None:
-    """Let ``import`` find the stand-in; ``pants`` is the folder of Pants' package."""
+    """Make ``import`` find the stand-in; ``pants`` is the folder of Pants' package."""
     text = (pants / "engine/internals/native_engine.pyi").read_text()
     tree = _Engine().visit(ast.parse(text))
     code = compile(tree, f"{NAME} (stand-in)", "exec", flags=__future__.annotations.compiler_flag)
@@ -143,7 +143,7 @@ def install(pants: Path) -> None:
 
 
 def _constant(name: str) -> object:
-    """A value that the description declares without a value, such as ``EMPTY_DIGEST``."""
+    """Return a value that the description declares without one, such as ``EMPTY_DIGEST``."""
     if name.startswith("__"):
         raise AttributeError(name)
     return _Record()

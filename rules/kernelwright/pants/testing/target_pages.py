@@ -1,4 +1,4 @@
-"""The page of BUILD targets and their fields, of what ``./pants help`` knows of them. It is checked in; to write it:
+"""The page of BUILD targets and their fields, from the data of ``./pants help``. It is checked in; to write it:
 
 PYTHONPATH=rules $(./pants --launcher-python) -m kernelwright.pants.testing.target_pages
 """
@@ -14,7 +14,7 @@ from pants.engine.unions import UnionMembership
 from pants.help.help_info_extracter import TargetFieldHelpInfo, TargetTypeHelpInfo
 
 PAGE = Path(__file__).resolve().parents[4] / "docs/reference/targets.md"
-# Every target of Pants has them.
+# Fields of every Pants target.
 _COMMON = ("description", "tags")
 _INTRODUCTION = """# BUILD targets
 
@@ -26,7 +26,7 @@ kernels then have the architecture's.
 
 
 def helps() -> list[TargetTypeHelpInfo]:
-    """What Pants says of each target that may stand in a BUILD file, in the order of the plugin."""
+    """Return Pants' help for each target that may appear in a BUILD file, in the order of the plugin."""
     membership = UnionMembership({})
     return [
         TargetTypeHelpInfo.create(target, provider="", union_membership=membership, get_field_type_provider=None)
@@ -36,7 +36,7 @@ def helps() -> list[TargetTypeHelpInfo]:
 
 
 def page() -> str:
-    """The page as Markdown."""
+    """Return the page as Markdown."""
     known = helps()
     listed = "".join(f"| [`{one.alias}`](#{one.alias}) | {_line(one.summary)} |\n" for one in known)
     return f"{_INTRODUCTION}| target | |\n|---|---|\n{listed}\n" + "\n".join(_section(one) for one in known)
@@ -56,7 +56,7 @@ def _row(field: TargetFieldHelpInfo) -> str:
 
 
 def _kind(hint: str) -> str:
-    """A type of Python as a BUILD file has it."""
+    """Return a Python type as a BUILD file names it."""
     return hint.replace("Iterable[", "[") if hint.startswith("Iterable[") else hint
 
 
@@ -65,7 +65,7 @@ def _words(words: Iterable[str]) -> str:
 
 
 def _line(text: str) -> str:
-    """A text as a cell of a table."""
+    """Return a text as a table cell."""
     return " ".join(text.split()).replace("|", "\\|")
 
 

@@ -1,4 +1,4 @@
-"""Run the actions of a compile plan, each as one sandboxed, cacheable process."""
+"""Runs the actions of a compile plan, each as one sandboxed, cacheable process."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class ActionFailed(Exception):
 
 @dataclass(frozen=True)
 class Action:
-    """One command: ``kernelwright.codegen.actions.Action`` on this side of the process boundary."""
+    """One command: the counterpart of ``kernelwright.codegen.actions.Action`` on this side of the process boundary."""
 
     id: str
     description: str
@@ -39,7 +39,7 @@ class Action:
 
     @classmethod
     def parse(cls, data: Mapping[str, Any]) -> Action:
-        """From the plan's JSON."""
+        """Make an action from the plan's JSON."""
         return cls(
             id=data["id"],
             description=data["description"],
@@ -55,9 +55,10 @@ class Action:
 
 @dataclass(frozen=True)
 class ActionsRequest:
-    """Rendered files, actions in an order in which each finds its inputs, and the outputs to keep.
+    """Rendered files, actions ordered so that each finds its inputs, and the outputs to keep.
 
-    ``part`` is of what progress is told. A kernel of two libraries is two requests, whose processes are the same.
+    ``part`` is the subject of progress reports. A kernel of two libraries is two requests, whose processes are the
+    same.
     """
 
     files: tuple[tuple[str, str], ...]
@@ -105,7 +106,7 @@ async def _with_compilers(request: _OneAction, subsystem: ActionsSubsystem) -> F
 
 
 async def _with_generator(action: Action, inputs: Digest) -> FallibleProcessResult:
-    """Run a module of the generator where the generator runs, with its Python."""
+    """Run a module of the generator with its Python, in the generator's environment."""
     _, _, module, *arguments = action.argv
     run = ModuleRequest(module, tuple(arguments), inputs, action.outputs, action.description, action.env)
     return (await codegen.run_module(run, **implicitly())).process

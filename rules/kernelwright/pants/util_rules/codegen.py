@@ -1,4 +1,4 @@
-"""Run the code generator: ask it to expand kernel sets, to plan libraries, to write manifests."""
+"""Runs the code generator to expand kernel sets, plan libraries and write manifests."""
 
 from __future__ import annotations
 
@@ -45,14 +45,14 @@ class CodegenTool:
 
 @rule(desc="Prepare the code generator", level=LogLevel.DEBUG)
 async def prepare_codegen(codegen: CodegenSubsystem, python: PythonSetup, tuning: Tuning) -> CodegenTool:
-    # Every large piece of work of the plugin starts with the generator, so the process is tuned by then.
+    # Every larger task of the plugin starts with the generator, so the process is tuned by then.
     archs, arch_path = EMPTY_DIGEST, tuple(codegen.arch_path)
     if arch_path:
         files = [f"{folder}/*.json" for folder in arch_path]
         archs = await digests.workspace_files(files, "[kernelwright-codegen].arch_path")
     pip_version = str(getattr(python.pip_version, "value", python.pip_version))  # an enumeration on Pants 2.17
     if not codegen.source_roots:
-        packaged(_PACKAGED)  # or say what is missing
+        packaged(_PACKAGED)  # raises an error that says what is missing
         return CodegenTool(
             python_tools.PythonTool(
                 resolve="kernelwright-codegen",
@@ -87,7 +87,8 @@ async def prepare_codegen(codegen: CodegenSubsystem, python: PythonSetup, tuning
 
 @dataclass(frozen=True)
 class CodegenRequest:
-    """One call: a JSON request, the files that it reads, and a description for the log. ``origin`` is for messages.
+    """One call of the generator: a JSON request, the files that it reads, and a description for the log. ``origin`` is
+    for messages.
 
     ``outputs`` are the files that it writes besides its response.
     """
@@ -108,7 +109,7 @@ class CodegenResponse:
     outputs: Digest = EMPTY_DIGEST
 
     def parse(self) -> Any:
-        """The response as Python values."""
+        """Return the response as Python values."""
         return json.loads(self.text)
 
 
@@ -116,7 +117,7 @@ class CodegenResponse:
 async def run_codegen(request: CodegenRequest, codegen: CodegenTool) -> CodegenResponse:
     request_file = await digests.create([("request.json", request.request.encode())])
     inputs = await digests.merge([request_file, request.inputs])
-    # Named after the request, so that a cache that confuses its entries is noticed.
+    # Named after the request, so that a cache that mixes up its entries is noticed.
     response = f"response-{hashlib.sha256(request.request.encode()).hexdigest()[:16]}.json"
     result = await portable.run_python(
         codegen.tool,
@@ -133,9 +134,9 @@ async def run_codegen(request: CodegenRequest, codegen: CodegenTool) -> CodegenR
 
 @dataclass(frozen=True)
 class ModuleRequest:
-    """A command of a plan: a module of the generator that runs with the few files of it that such modules read.
+    """A command of a plan: a module of the generator that runs with the few generator files that such modules read.
 
-    So edits of all other files of the generator run it no more often.
+    Therefore edits of all other files of the generator do not rerun it.
     """
 
     module: str
@@ -148,7 +149,7 @@ class ModuleRequest:
 
 @dataclass(frozen=True)
 class ModuleResult:
-    """How it ended, and the files that it wrote."""
+    """Its exit status, and the files that it wrote."""
 
     process: FallibleProcessResult
 
@@ -171,14 +172,14 @@ async def run_module(request: ModuleRequest, codegen: CodegenTool) -> ModuleResu
 
 @dataclass(frozen=True)
 class ArchsRequest:
-    """Which architectures have devices of a kind: ``cpu``, ``cuda`` or ``hip``?"""
+    """Asks which architectures have devices of a kind: ``cpu``, ``cuda`` or ``hip``."""
 
     kind: str
 
 
 @dataclass(frozen=True)
 class Archs:
-    """Architectures by name, those of the workspace included."""
+    """Architectures by name, including those of the workspace."""
 
     names: frozenset[str]
 

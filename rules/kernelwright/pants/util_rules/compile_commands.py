@@ -17,7 +17,7 @@ from pants.engine.rules import collect_rules
 from pants.util.logging import LogLevel
 
 FOLDER = "dist/compile_commands"
-"""Where generated files and headers of toolchains are written, relative to the root of the workspace."""
+"""Where generated files and toolchain headers are written, relative to the root of the workspace."""
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""Kernels of targets: partial specs of BUILD files, and the complete kernels that the generator makes of them."""
+"""Kernels of targets: partial specs in BUILD files, and the complete kernels that the generator makes from them."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from pants.util.logging import LogLevel
 
 
 def kernel_of_target(target: Target) -> Optional[dict[str, Any]]:
-    """``{"arch", "spec", "origin"}`` and, where stated, ``limits`` of a target that is a kernel; None for others.
+    """Return ``{"arch", "spec", "origin"}`` and any stated ``limits`` of a kernel target; None for other targets.
 
     The spec may omit fields.
     """
@@ -34,7 +34,7 @@ def kernel_of_target(target: Target) -> Optional[dict[str, Any]]:
 
 @dataclass(frozen=True)
 class ExpandRequest:
-    """A rule set or a configuration for each architecture, as one JSON text that names no file of the workspace."""
+    """A rule set or configuration for each architecture, as one JSON text that names no file of the workspace."""
 
     request: str
     origin: str
@@ -43,7 +43,7 @@ class ExpandRequest:
 
 @dataclass(frozen=True)
 class ExpandedKernel:
-    """One kernel of a set: its readable name and its canonical JSON, with limits if some are stated."""
+    """One kernel of a set: its readable name and its canonical JSON, with any stated limits."""
 
     arch: str
     name: str

@@ -1,4 +1,4 @@
-"""Build the libraries of a ``kernel_library``: one per architecture, each with its manifest."""
+"""Builds the libraries of a ``kernel_library``: one per architecture, each with its manifest."""
 
 from __future__ import annotations
 
@@ -42,8 +42,8 @@ class LibraryError(BadInput):
 class LibraryRequest:
     """The kernels of a library, without addresses except for messages.
 
-    ``kernels`` are JSON texts ``{"arch", "spec", "origin"}``, with ``limits`` if some are stated; ``models`` are paths
-    in the workspace.
+    ``kernels`` are JSON texts ``{"arch", "spec", "origin"}``, with any stated ``limits``; ``models`` are paths in the
+    workspace.
     """
 
     name: str
@@ -57,7 +57,7 @@ class LibraryRequest:
         return {json.loads(kernel)["arch"] for kernel in self.kernels}
 
     def of(self, archs: Collection[str], device: str) -> LibraryRequest:
-        """The kernels of ``archs``, which a device runs. Raises LibraryError if there are none."""
+        """Return the kernels of those of ``archs`` that a device runs. Raises LibraryError if there are none."""
         kept = tuple(kernel for kernel in self.kernels if json.loads(kernel)["arch"] in archs)
         if not kept:
             raise LibraryError(f"{self.origin} has no kernel for {device}; it has {', '.join(sorted(self.archs))}")
@@ -66,9 +66,9 @@ class LibraryRequest:
 
 @dataclass(frozen=True)
 class PlannedGroup:
-    """Kernels that build in parallel, and their names; in a large library ``link`` combines their objects into one.
+    """Kernels that build in parallel, and their names; in a large library, ``link`` combines their objects into one.
 
-    ``library`` names the library for people.
+    ``library`` is the library's name for people.
     """
 
     kernels: tuple[ActionsRequest, ...]
@@ -79,7 +79,7 @@ class PlannedGroup:
 
 @dataclass(frozen=True)
 class BuiltGroup:
-    """The outputs of the kernels, the objects that the library links, and the known seconds of each kernel."""
+    """The outputs of the kernels, the objects that the library links, and the known build seconds of each kernel."""
 
     files: Digest
     linked: Digest
@@ -88,7 +88,7 @@ class BuiltGroup:
 
 @dataclass(frozen=True)
 class PlannedLibrary:
-    """One architecture's part of the plan as JSON text, and its actions, grouped so that kernels build in parallel.
+    """One architecture's part of the plan as JSON text, and its actions, grouped for kernels to build in parallel.
 
     ``reports`` are the files that the manifest is made of: reports of compilers, and counts.
     """
@@ -100,11 +100,11 @@ class PlannedLibrary:
     trees: tuple[str, ...]
     groups: tuple[PlannedGroup, ...]
     link: ActionsRequest
-    models: tuple[tuple[str, str], ...] = ()  # the files of those in it, and their sha256
+    models: tuple[tuple[str, str], ...] = ()  # model files in it, and their sha256
 
     @property
     def title(self) -> str:
-        """What people call it."""
+        """The library's name for people."""
         return _title(self.library, self.arch)
 
 
@@ -117,10 +117,10 @@ class PlannedLibraries:
 
 @dataclass(frozen=True)
 class _Lane:
-    """Kernels that build one after the other.
+    """Kernels that build one after another.
 
-    A process that waits for its turn costs the daemon about 0.18 MB, and starting a process costs time that grows
-    with the daemon: ten thousand must not wait at once.
+    A waiting process costs the daemon about 0.18 MB, and the time to start a process grows with the daemon: ten
+    thousand must not wait at once.
     """
 
     kernels: tuple[ActionsRequest, ...]
@@ -136,7 +136,7 @@ class _BuiltLane:
 class BuiltLibrary:
     """``lib<name>.so``, ``manifest.json`` and ``provenance.json`` below ``<arch>/``; measured seconds of kernels.
 
-    ``trees`` are those that its commands saw.
+    ``trees`` are the trees that its commands saw.
     """
 
     arch: str
@@ -153,7 +153,7 @@ class BuiltLibraries:
 
 
 async def library_request(target: Target) -> LibraryRequest:
-    """The kernels behind a ``kernel_library`` target. Raises LibraryError if there are none."""
+    """Return the kernels behind a ``kernel_library`` target. Raises LibraryError if there are none."""
     dependencies = await graph.direct_dependencies(target[LibraryKernelsField])
     kept = target[LibraryArchsField].value
     kernels = [_kernel(dependency, target.address) for dependency in dependencies]
@@ -164,7 +164,7 @@ async def library_request(target: Target) -> LibraryRequest:
                 f"{target.address}: the field archs names {arch!r}, for which no kernel is listed; "
                 f"allowed: {', '.join(sorted(archs)) or 'none'}"
             )
-    # A kernel that two sets have, such as the essential and the release set, is in the library once.
+    # A kernel of two sets, such as the essential and the release set, is in the library once.
     unique = {json.dumps({**kernel, "origin": None}, sort_keys=True): kernel for kernel in reversed(kernels)}
     wanted = [kernel for kernel in unique.values() if not kept or kernel["arch"] in kept]
     texts = sorted(json.dumps(kernel, sort_keys=True) for kernel in wanted)
@@ -189,12 +189,12 @@ def _kernel(dependency: Target, library: Address) -> dict[str, Any]:
 
 
 async def build(target: Target) -> BuiltLibraries:
-    """All libraries of a ``kernel_library`` target."""
+    """Build all libraries of a ``kernel_library`` target."""
     return await build_requested(await library_request(target))
 
 
 async def build_requested(request: LibraryRequest) -> BuiltLibraries:
-    """All libraries of a request."""
+    """Build all libraries of a request."""
     planned = await plan_library(request, **implicitly())
     built = await build_libraries(planned, **implicitly())
     for library in built.libraries:
@@ -221,9 +221,9 @@ async def plan_library(request: LibraryRequest, toolchains: Toolchains) -> Plann
 
 
 def parse_library(library: Mapping[str, Any], models: Mapping[str, str] = FrozenDict()) -> PlannedLibrary:
-    """Divide a flat list of actions: a request for each kernel, for each group of a large library, and for the rest.
+    """Divide a flat list of actions into requests: one for each kernel, each group of a large library, and the rest.
 
-    ``models`` are the files of models with their sha256, of which the library has some.
+    ``models`` are model files with their sha256, some of which are in the library.
     """
     files = {file["path"]: file["text"] for file in library["files"]}
     steps = {action["id"]: Action.parse(action) for action in library["actions"]}
@@ -269,7 +269,7 @@ def _title(library: str, arch: str) -> str:
 
 
 def _closure(outputs: Iterable[str], producer: Mapping[str, Action]) -> set[str]:
-    """Ids of the actions that make ``outputs``, directly or not."""
+    """Return the ids of the actions that make ``outputs``, directly or not."""
     needed: set[str] = set()
     wanted = list(outputs)
     while wanted:
@@ -286,7 +286,7 @@ def _request(steps: list[Action], files: Mapping[str, str], keep: list[str], par
 
 
 async def _manifest(planned: PlannedLibrary, objects: Digest, linked: Digest) -> Digest:
-    """Manifest and provenance: the generator reads the reports, and Pants knows the sha256 of every file."""
+    """Write manifest and provenance: the generator reads the reports, and Pants knows the sha256 of every file."""
     hashes = {**await digests.fingerprints(objects), **await digests.fingerprints(linked)}
     materials = await trees.name_materials(MaterialsRequest(planned.trees), **implicitly())
     body = {

@@ -1,4 +1,4 @@
-"""Build shared libraries of plain C and C++: the native dispatcher, test fixtures, compiled selection models."""
+"""Builds shared libraries of plain C and C++: the native dispatcher, test fixtures, compiled selection models."""
 
 from __future__ import annotations
 

@@ -19,7 +19,7 @@ _FOLDER = "3rdparty/toolchains"
 
 
 class PinsError(BadInput):
-    """The plugin was not built as a wheel, and no folder of the workspace is named."""
+    """A plugin that was not built as a wheel, without a folder of the workspace named."""
 
 
 @dataclass(frozen=True)
@@ -51,7 +51,7 @@ async def read_pins(request: PinsRequest, codegen: CodegenSubsystem) -> Pins:
 
 
 def packaged(name: str) -> bytes:
-    """A file of the plugin's own pins. Raises PinsError if the plugin runs from its sources."""
+    """Return a file of the plugin's own pins. Raises PinsError if the plugin runs from its sources."""
     try:
         text = pkgutil.get_data(PACKAGE, name)
     except OSError:

@@ -1,4 +1,4 @@
-"""The resources that compiled kernels use, as ``kernelwright info`` prints them."""
+"""Resources of compiled kernels, as ``kernelwright info`` prints them."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Commands of a plan start with sound inputs, as soon as there is memory for them.
+"""Starts commands of a plan with intact inputs, as soon as there is memory for them.
 
-Each command starts in a shell that compares its inputs (see ``damaged_store``) and then waits for a memory slot, by the
-generator's script ``building/slots.sh``, which its local executor runs too. Pants itself knows of no megabytes.
+Each command starts in a shell that verifies its inputs (see ``damaged_store``) and then waits for a memory slot, by the
+generator's script ``building/slots.sh``, which its local executor runs too. Pants itself does not track memory.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ class Slot:
 
 
 def waiting(argv: tuple[str, ...], memory_mb: int) -> Slot:
-    """``argv``, started as soon as ``memory_mb`` megabytes are free."""
+    """Return ``argv`` wrapped to start as soon as ``memory_mb`` megabytes are free."""
     script = damaged_store.COMPARE_CHECKSUMS + generator_data()["slots"]
     return Slot(
         argv=("/bin/sh", "-c", script, "slots", "run", *argv),

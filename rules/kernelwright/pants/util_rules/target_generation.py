@@ -1,4 +1,4 @@
-"""Generate the targets of a ``kernel_set``: one for each kernel and architecture."""
+"""Generates the targets of a ``kernel_set``: one for each kernel and architecture."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from pants.util.logging import LogLevel
 
 
 class GenerateKernels(GenerateTargetsRequest[KernelSetTarget]):
-    """Pants makes this request whenever it lists the targets of a ``kernel_set``."""
+    """The request that Pants makes when it lists the targets of a ``kernel_set``."""
 
     generate_from = KernelSetTarget
 
@@ -69,7 +69,7 @@ async def generate_kernels(request: GenerateKernels, tuning: Tuning) -> Generate
 
 
 def _source(generator: Target) -> tuple[dict[str, object], list[str]]:
-    """What the kernels are made of, as keys of a request, and the files that it names."""
+    """Return the source of the kernels, as keys of a request, and the files that it names."""
     files = {
         alias: generator[field].file_path
         for alias, field in (

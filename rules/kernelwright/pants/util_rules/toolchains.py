@@ -25,7 +25,7 @@ class ToolchainError(BadInput):
 
 @dataclass(frozen=True)
 class Toolchain:
-    """A choice, and for tools of the machine the argument that takes the path, the path, and its fingerprint."""
+    """A choice; for tools of the machine also the argument that takes the path, the path, and its fingerprint."""
 
     id: str
     argument: Optional[str] = None
@@ -33,7 +33,7 @@ class Toolchain:
     fingerprint: Optional[str] = None
 
     def to_json(self) -> object:
-        """The form of the generator's requests."""
+        """Return the value as in the generator's requests."""
         if self.argument is None:
             return self.id
         return {"choice": self.id, self.argument: self.path, "fingerprint": self.fingerprint}
@@ -48,7 +48,7 @@ class Toolchains:
     cuda: Toolchain
 
     def to_json(self) -> dict[str, object]:
-        """The form of the generator's requests."""
+        """Return the value as in the generator's requests."""
         return {"host": self.host.to_json(), "hip": self.hip.to_json(), "cuda": self.cuda.to_json()}
 
 

@@ -53,7 +53,7 @@ def _wheel(distribution: str, tags: str) -> str:
 
 
 def _stem(distribution: str) -> str:
-    """``amd_aiter-0.1.7``, as wheels and folders in them are called."""
+    """Return ``amd_aiter-0.1.7``, as wheels and folders in them are named."""
     versions = {name: version for wheels in generator_data()["wheels"].values() for name, version in wheels.items()}
     return f"{distribution.replace('-', '_')}-{versions[distribution]}"
 
@@ -105,27 +105,27 @@ LICENSE_TREES = {
 SOURCE_TREES: Mapping[str, tuple[str, ...]] = {
     name: tuple(tree["globs"]) for name, tree in generator_data()["trees"].items() if tree["origin"] == "headers"
 }
-"""The globs of this project's own headers by tree; a changed header rebuilds what mounts its tree."""
+"""Globs of this project's own headers by tree; a changed header rebuilds what mounts its tree."""
 
 MADE_TREES: Mapping[str, tuple[str, tuple[str, ...]]] = {
     name: (tree["of"], tuple(tree["reads"]))
     for name, tree in generator_data()["trees"].items()
     if tree["origin"] == "made"
 }
-"""Trees that the generator makes of another tree: its name, and the files that are read of it."""
+"""Trees that the generator makes from another tree: that tree's name, and the files of it that are read."""
 
 
 def source_trees(backends: Sequence[str]) -> tuple[str, ...]:
-    """The trees of this project's own files that kernels and libraries of some backends are compiled with.
+    """Return the trees of this project's own files with which kernels and libraries of some backends are compiled.
 
-    None without a backend.
+    Empty without a backend.
     """
     known = generator_data()["trees"]
     return tuple(name for name in SOURCE_TREES if known[name]["backend"] in (None, *backends)) if backends else ()
 
 
 def license_trees(names: Iterable[str]) -> tuple[str, ...]:
-    """The trees with the licence texts of the wheels whose code is in libraries that these trees were compiled into."""
+    """The trees with the licence texts of wheels whose code is in libraries compiled with the trees ``names``."""
     known = generator_data()["trees"]
     return tuple(f"{name}_license" for name in sorted(names) if name in WHEEL_TREES and known[name]["licensed"])
 
@@ -146,7 +146,7 @@ class Tree:
 
     @property
     def mount(self) -> str:
-        """The path of the tree in a sandbox."""
+        """The tree's path in a sandbox."""
         return f"__{self.name}"
 
 

@@ -44,8 +44,8 @@ class WheelError(BadInput):
 class WheelRequest:
     """The files of a wheel: ``contents`` at their paths in it, ``licenses`` relative to its ``licenses`` folder.
 
-    ``trees`` and ``sources`` were compiled into it; the provenance statement names them. A kernel library was
-    ``compiled_with`` trees whose licences the wheel states.
+    ``trees`` and ``sources`` were compiled into it; the provenance statement names them. ``compiled_with`` are trees of
+    a kernel library whose licences the wheel states.
     """
 
     project: str
@@ -119,7 +119,7 @@ async def _licenses(target: Target) -> Digest:
 
 
 def moved(path: str, moves: Mapping[str, str]) -> Optional[str]:
-    """The path in the wheel of a file that ``moves`` moves, None for other files; the longest folder counts."""
+    """Return the path in the wheel of a file that ``moves`` moves, None for other files; the longest folder wins."""
     for folder in sorted(moves, key=len, reverse=True):
         if path.startswith(f"{folder}/"):
             return f"{moves[folder]}{path[len(folder) :]}"
@@ -147,7 +147,7 @@ async def _python_request(target: Target) -> WheelRequest:
 
 
 async def _flattened(tree: Tree) -> Digest:
-    """The one licence text of a tree, named after the wheel that it comes from."""
+    """Return the single licence text of a tree, named after the wheel that it comes from."""
     paths = (await digests.snapshot(tree.digest)).files
     return await digests.rename(tree.digest, {path: _license_name(tree.name) for path in paths})
 

@@ -17,7 +17,7 @@ from pants.util.logging import LogLevel
 
 
 def pin(built: BuiltWheel) -> str:
-    """``name==version --hash=sha256:…``."""
+    """Return ``name==version --hash=sha256:…``."""
     name, version = built.name.split("-")[:2]
     return f"{name.replace('_', '-')}=={version} --hash=sha256:{built.sha256}\n"
 
@@ -25,7 +25,7 @@ def pin(built: BuiltWheel) -> str:
 METADATA = json.dumps(
     {"version": 2, "valid_for_interpreter_constraints": ["CPython>=3.11"], "generated_with_requirements": []}
 )
-"""What Pants 2.32 and newer looks for beside a requirements file in a package, and does not do without."""
+"""The file that Pants 2.32 and newer requires beside a requirements file in a package."""
 
 
 class WheelPinsAsFiles(GenerateSourcesRequest):

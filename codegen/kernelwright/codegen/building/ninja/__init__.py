@@ -1,1 +1,1 @@
-"""Builds that Ninja drives: its file, and what its edges run beside the plan's commands."""
+"""Builds driven by Ninja: the build file, and what its edges run besides the plan's commands."""

@@ -1,4 +1,4 @@
-"""The plan of libraries as a Ninja file: the actions that the local executor runs, for builds that others drive."""
+"""The plan of libraries as a Ninja file: the local executor's actions, for builds that other tools drive."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def write_ninja(
     out: Path,
     models: Sequence[NamedModel] = (),
 ) -> Path:
-    """``<out>/build.ninja``, which builds what ``build_libraries`` does but ``costs.json``; its path.
+    """Write ``<out>/build.ninja``, which builds what ``build_libraries`` does except ``costs.json``; returns its path.
 
     That is ``<arch>/lib<name>.so``, its manifest and its statement for each selection. The rendered files are written
     below ``out`` too, and toolchains are linked there. Files that did not change are not touched, so Ninja builds only
@@ -79,7 +79,7 @@ def write_ninja(
 def _mounted(
     actions: Sequence[Action], tree_roots: Mapping[str, Path], out: Path
 ) -> tuple[dict[str, str], dict[str, list[str]]]:
-    """Link the trees of actions into ``out``; the digest of each, and the files of those with our own headers."""
+    """Link the trees of actions into ``out``; returns the digest of each, and the files of those with our headers."""
     mounted = MountedTrees({tree: Path(root) for tree, root in tree_roots.items()}, out / TREES)
     digests, headers = {}, {}
     for name in sorted({tree for action in actions for tree in action.trees}):
@@ -115,7 +115,7 @@ def _request(
 
 
 def _stamps_edge(digests: Mapping[str, str], headers: Mapping[str, Sequence[str]]) -> str:
-    """Digests of our own headers whenever one of them is newer; commands run again if a digest differs."""
+    """The edge that recomputes digests of our own headers when one is newer; commands run again if a digest differs."""
     command = _step("trees", *(f"{tree}={digests[tree]}" for tree in headers))
     files = sorted({path for paths in headers.values() for path in paths})
     return _edge([stamp(tree) for tree in headers], [], files, command, "Digest headers") + "  restat = 1\n"
@@ -127,7 +127,7 @@ def _step(*arguments: str) -> list[str]:
 
 def _action_edge(action: Action) -> str:
     environment = [*(f"{key}={value}" for key, value in action.env), f"KERNELWRIGHT_MEMORY_MB_{action.memory_mb}=1"]
-    if is_python(action.argv):  # with another generator the command is another one, which Ninja runs again
+    if is_python(action.argv):  # another generator makes another command, which Ninja runs again
         environment.append(f"KERNELWRIGHT_GENERATOR={files_digest()}")
     command = ["env", "-i", *environment, "/bin/sh", _SLOTS, "run", *located(action.argv)]
     also = [*map(stamp, action.trees), _SLOTS]
@@ -136,7 +136,7 @@ def _action_edge(action: Action) -> str:
 
 
 def _library_edge(request: str, folder: str, plan: CompilePlan) -> str:
-    """The edge that writes manifest and statement of a library."""
+    """The edge that writes the manifest and statement of a library."""
     read = [path for kernel in plan.kernels for path in (*kernel.objects, kernel.report, kernel.counts) if path]
     inputs = list(dict.fromkeys([request, plan.library, *read]))
     outputs = [f"{folder}/manifest.json", f"{folder}/{STATEMENT}"]

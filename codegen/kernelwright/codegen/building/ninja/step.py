@@ -1,8 +1,8 @@
-"""What edges of a Ninja file run beside the plan's commands: digests of headers, and the description of a library.
+"""What edges of a Ninja file run besides the plan's commands: digests of headers, and the description of a library.
 
 ``kernelwright build --ninja`` writes what a statement says of a library's sources; Ninja compiles later, perhaps after
-an edit. So the digests of headers are taken when Ninja begins, and a library is described only if all that its commands
-read is still what was digested or written.
+an edit. Therefore digests of headers are taken when Ninja begins, and a library is described only if everything that
+its commands read is still as it was digested or written.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ from kernelwright.codegen.violations import SpecError
 
 TREES = "__trees"
 ROOTS = f"{TREES}/roots.json"
-"""Folders of the trees that commands read, by name."""
+"""Folders of the trees that commands read, by tree name."""
 
 
 class StepRequest(Input):
     """What is known of a library when its Ninja file is written.
 
-    ``library`` is that of a bundle request. ``trees`` are names, ``rendered`` and ``models`` digests of files, and
-    ``generator`` is that of :func:`generator_digest`.
+    ``library`` is the entry of a bundle request. ``trees`` are names, ``rendered`` and ``models`` digests of files, and
+    ``generator`` is the result of :func:`generator_digest`.
     """
 
     library: dict[str, Any]
@@ -40,17 +40,17 @@ class StepRequest(Input):
 
 
 def stamp(tree: str) -> str:
-    """The file that holds the digest of a tree, so that a command runs again if its headers or toolchain change."""
+    """The path of the file with a tree's digest, so that a command runs again if its headers or toolchain change."""
     return f"{TREES}/{tree}.digest"
 
 
 def generator_digest() -> str:
-    """sha256 over what a statement says of this generator."""
+    """Return a sha256 over what a statement says of this generator."""
     return sha256(canonical(generator_materials()))
 
 
 def stamp_trees(trees: Sequence[str]) -> None:
-    """Write the digests of trees below the working directory; those that did not change are not touched."""
+    """Write the digests of trees below the working directory; unchanged files are not touched."""
     mounted = MountedTrees(_roots(), Path(TREES))
     for tree in trees:
         text, path = _stamp_text(mounted, tree), Path(stamp(tree))
@@ -59,7 +59,7 @@ def stamp_trees(trees: Sequence[str]) -> None:
 
 
 def describe(request: str, folder: str) -> None:
-    """Write manifest and statement of a library into ``folder``; SpecError if anything changed that commands read."""
+    """Write a library's manifest and statement into ``folder``; SpecError if anything that commands read changed."""
     asked = checked(StepRequest, read_json(request), request)
     mounted = MountedTrees(_roots(), Path(TREES))
     if changed := list(_changed(asked, mounted)):
@@ -93,10 +93,9 @@ def _changed(asked: StepRequest, mounted: MountedTrees) -> Iterator[str]:
 
 
 def main(arguments: Sequence[str]) -> int:
-    """``trees NAME=DIGEST…`` or ``library REQUEST FOLDER``; 1 and one message if a file cannot be written.
+    """Run ``trees NAME=DIGEST…`` or ``library REQUEST FOLDER``; 1 and one message if a file cannot be written.
 
-    Digests are those of the time when the Ninja file was written: with others the command is another one, which Ninja
-    runs again.
+    Digests are those at the time the Ninja file was written: others make another command, which Ninja runs again.
     """
     try:
         if arguments[0] == "trees":

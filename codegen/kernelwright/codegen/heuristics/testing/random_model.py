@@ -11,9 +11,9 @@ from kernelwright.codegen.heuristics.schema import schema_of
 def random_content(
     seed: int, dtype: str = "fp32", arch: str = "x86_64_v3", trees: int = 20, op: str = "gemm", most: float = 12.0
 ) -> dict[str, Any]:
-    """What :func:`kernelwright.codegen.heuristics.model.write_model` writes.
+    """Return content for :func:`kernelwright.codegen.heuristics.model.write_model`.
 
-    It covers problems whose features are 0 to ``most``: of GEMM extents up to 4096.
+    The model covers problems whose features are 0 to ``most``: for GEMM, extents up to 4096.
     """
     draw, schema = random.Random(seed), schema_of(op)
     return {
@@ -29,7 +29,7 @@ def random_content(
 
 
 def _tree(draw: random.Random, features: int, nodes: int) -> dict[str, list[Any]]:
-    """Each node but the root replaces a leaf of an earlier one."""
+    """Return a random tree; each node but the root replaces a leaf of an earlier one."""
     left, right = [-1] * nodes, [-1] * nodes
     for node in range(1, nodes):
         sides = [(side, at) for side in (left, right) for at in range(node) if side[at] < 0]

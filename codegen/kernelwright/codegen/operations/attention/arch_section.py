@@ -1,4 +1,4 @@
-"""What an architecture says of attention kernels: its file's section ``operations.attention``."""
+"""The section ``operations.attention`` of an architecture file."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ class _Frozen(BaseModel):
 
 
 class Row(_Frozen):
-    """A line of the table of kernels: the tiles that some data types and head dimensions (Q, V) are computed with.
+    """A line of the kernel table: the tiles that some data types and head dimensions (Q, V) are computed with.
 
-    ``products`` name combinations of features (see :mod:`.products`). Extents of tiles, waves and warp tiles that are
-    left out at the end are 0.
+    ``products`` names combinations of features (see :mod:`.products`). Trailing extents of tiles, waves and warp tiles
+    that are left out are 0.
     """
 
     family: Family
@@ -70,9 +70,9 @@ class AttentionSection(_Frozen):
     ``pipelines`` maps each pipeline to the families that have it. ``hdims`` lists head dimensions of Q and V by data
     type, ``warp_tiles`` the matrix instructions. ``lds_banks`` is the number of LDS banks of 4 bytes.
     ``chained_products``: accumulators of one matrix instruction can be an operand of the next one. With
-    ``written_tiles_only`` tiles are those of ``kernels``, since no others were proven. ``stock_headers`` are kernels of
-    CK Tile that have another schedule with rewritten headers (see :mod:`kernelwright.codegen.lean`): ``gradients`` or
-    those with ``dropout``.
+    ``written_tiles_only`` only the tiles of ``kernels`` are legal, since no others were proven. ``stock_headers`` names
+    kernels of CK Tile whose schedule changes with rewritten headers (see :mod:`kernelwright.codegen.lean`):
+    ``gradients`` or those with ``dropout``.
     """
 
     dtypes: tuple[OperandTypes, ...] = Field(min_length=1)
@@ -121,15 +121,15 @@ class AttentionSection(_Frozen):
 
     @functools.cached_property
     def families(self) -> frozenset[Family]:
-        """Every family that some pipeline has."""
+        """Every family that has a pipeline."""
         return frozenset(family for families in self.pipelines.values() for family in families)
 
     def pipelines_of(self, family: Family) -> tuple[Pipeline, ...]:
-        """The pipelines of a family."""
+        """Return the pipelines of a family."""
         return tuple(pipeline for pipeline, families in self.pipelines.items() if family in families)
 
     def rows(self, family: Family, dtype: OperandTypes, hdim: tuple[int, int]) -> tuple[Row, ...]:
-        """The lines of the table for a family, data type and head dimensions, in its order."""
+        """Return the lines of the table for a family, data type and head dimensions, in table order."""
         return self._rows.get((family, dtype, hdim), ())
 
     @functools.cached_property
@@ -143,19 +143,19 @@ class AttentionSection(_Frozen):
 
 
 def attention_features(dtype: OperandTypes, warp_tile_k: int, arch: Arch) -> tuple[str, ...]:
-    """What a device must have beyond ``arch`` for kernels of this dtype and warp-tile K, sorted."""
+    """Return the features that a device needs beyond ``arch`` for this dtype and warp-tile K, sorted."""
     needs = attention_section(arch).feature_needs
     return tuple(sorted(need.feature for need in needs if (need.dtype, need.warp_tile_k) == (dtype, warp_tile_k)))
 
 
 def hdim_distance(asked: tuple[int, int], pair: tuple[int, int]) -> tuple[bool, int]:
-    """How far head dimensions of Q and V are from those asked for; pairs that hold them, with padding, come first."""
+    """How far a pair of head dimensions is from those asked for; pairs that hold them, with padding, come first."""
     smaller = pair[0] < asked[0] or pair[1] < asked[1]
     return smaller, abs(pair[0] - asked[0]) + abs(pair[1] - asked[1])
 
 
 def extents(kind: type[BaseModel], values: tuple[int, ...]) -> BaseModel:
-    """A tile, or waves or warp tiles, with these extents and 0 for those that are left out at the end.
+    """Return a tile, waves or warp tiles with these extents; trailing extents that are left out are 0.
 
     ValueError for more values than there are extents.
     """
@@ -165,5 +165,5 @@ def extents(kind: type[BaseModel], values: tuple[int, ...]) -> BaseModel:
 
 
 def attention_section(arch: Arch) -> AttentionSection:
-    """The section of an architecture; ArchError if there is none, or if it is malformed."""
+    """Return the attention section of an architecture; ArchError if there is none, or if it is malformed."""
     return arch.section("attention", AttentionSection)

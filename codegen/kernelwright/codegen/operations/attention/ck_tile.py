@@ -30,7 +30,7 @@ from kernelwright.codegen.templates import Template, read_template, rendered
 from kernelwright.codegen.trees import launcher_files
 from kernelwright.codegen.violations import SpecError
 
-# None: attention has no such operand.
+# None: attention has no operand of this type.
 DTYPES = part(CK_TILE_DTYPES, DType.FP32, DType.FP16, DType.BF16, DType.FP8, DType.BF8)
 BIASES: Mapping[Bias, str] = {Bias.NONE: "no_bias", Bias.ELEMENTWISE: "elementwise", Bias.ALIBI: "alibi"}
 
@@ -40,9 +40,9 @@ SOURCES = launcher_files("ck_tile", "attention", "launch", "forward", "gradients
 
 
 def takes_stock_headers(kernel: Kernel, arch: Arch) -> bool:
-    """Kernels that have another schedule with rewritten headers, as the architecture says.
+    """Whether a kernel's schedule changes with rewritten headers, as the architecture says.
 
-    All are right; users get the code that the wheel's own headers give.
+    Both versions are correct; users get the code that the wheel's own headers give.
     """
     spec, stock = attention_spec(kernel), attention_section(arch).stock_headers
     return ("gradients" in stock and spec.family is Family.BWD_DQ_DK_DV) or ("dropout" in stock and spec.dropout)
@@ -50,10 +50,10 @@ def takes_stock_headers(kernel: Kernel, arch: Arch) -> bool:
 
 @dataclass(frozen=True)
 class Source:
-    """Where the kernels of a family come from.
+    """The header and template that the kernels of a family are made from.
 
-    ``template`` renders a description for the struct ``kernel`` of ``header``; ``pipelines`` maps those that have a
-    template to their C++ names, "" where the family has one only.
+    ``template`` renders a description for the struct ``kernel`` of ``header``; ``pipelines`` maps the pipelines that
+    have a template to their C++ names, "" where the family has only one.
     """
 
     template: str
@@ -78,12 +78,12 @@ FAMILIES: Mapping[Family, Source] = {
 FEWEST_SPLITS_LOG2 = 3
 """A combine kernel has a device function for each power of two from here on."""
 PAGE_LIST, HEAD_SUM, CLEAR = "_page_list", "_head_sum", "_clear"
-"""How the symbols of the device functions end that run beside others: batch_prefill's, and bwd_dq_dk_dv's."""
+"""Suffixes of the symbols of device functions that run besides others: batch_prefill's, and bwd_dq_dk_dv's."""
 HELPERS = (PAGE_LIST, HEAD_SUM, CLEAR)
 
 
 def template(kernel: Kernel) -> Template:
-    """The template of a kernel's header; SpecError for a pipeline that has none."""
+    """Return the template of a kernel's header; SpecError for a pipeline that has none."""
     spec = attention_spec(kernel)
     source = FAMILIES[spec.family]
     if spec.pipeline not in source.pipelines:
@@ -93,12 +93,12 @@ def template(kernel: Kernel) -> Template:
 
 
 def splits_log2(spec: AttentionSpec) -> range:
-    """Logarithms of the numbers of splits that a combine kernel has a device function for."""
+    """Return the logarithms of the numbers of splits that a combine kernel has a device function for."""
     return range(FEWEST_SPLITS_LOG2, spec.max_splits_log2 + 1)
 
 
 def context(kernel: Kernel, arch: Arch) -> Mapping[str, object]:
-    """Variables of the templates of a library: the header's text, and what the descriptor says."""
+    """Return the variables of a library's templates: the header's text, and the descriptor's values."""
     spec = attention_spec(kernel)
     made = symbols(kernel)
     variables = {"name": kernel.name, "arch": kernel.arch, "symbol": kernel.symbol, "spec": spec}
@@ -110,7 +110,7 @@ def context(kernel: Kernel, arch: Arch) -> Mapping[str, object]:
 
 
 def symbols(kernel: Kernel) -> Mapping[str, object]:
-    """Symbols of the templates of families below ``templates/ck_tile``."""
+    """Return the symbols of the family templates below ``templates/ck_tile``."""
     spec = attention_spec(kernel)
     source = FAMILIES[spec.family]
     function = f"{kernel.symbol}_{source.kernel}"
@@ -145,7 +145,7 @@ def _bias(spec: AttentionSpec) -> DType:
 
 
 def _scaled(spec: AttentionSpec) -> bool:
-    """Do operands have factors? Such kernels serve problems without, too."""
+    """Whether operands have scales. Such kernels also serve problems without."""
     return spec.qscale is not QScale.NONE or spec.static_quant
 
 
@@ -153,7 +153,7 @@ def _qscales(spec: AttentionSpec) -> frozenset[QScale]:
     return frozenset({QScale.NONE, QScale.PER_TENSOR} if _scaled(spec) else {QScale.NONE})
 
 
-_WORD = 4  # bytes that vectors in memory are aligned to
+_WORD = 4  # bytes to which vectors in memory are aligned
 _ASYNC = (Pipeline.QR_ASYNC, Pipeline.QR_ASYNC_TRLOAD)
 _ASYNC_VECTOR = 8
 _COMBINE_WAVES, _ROW_WORK_ITEMS = 4, 256
@@ -161,7 +161,7 @@ _MOST_SPLITS_LOG2 = 7
 
 
 def traits(spec: AttentionSpec, arch: Arch) -> Traits:
-    """What descriptors say of a kernel."""
+    """Return the traits in a kernel's descriptor."""
     family = spec.family
     backward = family is Family.BWD_DQ_DK_DV
     tile = spec.bwd_tile if backward else spec.tile
@@ -214,7 +214,7 @@ def traits(spec: AttentionSpec, arch: Arch) -> Traits:
 
 
 def alignment(spec: AttentionSpec) -> int:
-    """Bytes that strides of tensors are multiples of."""
+    """Return the bytes that strides of tensors must be multiples of."""
     element, backward = ELEMENT_BYTES[spec.dtype.inputs], spec.family is Family.BWD_DQ_DK_DV
     plain = spec.pad.d and spec.pad.dv and spec.pad.sk and spec.pipeline not in _ASYNC
     return element if plain and not (backward and spec.bias is Bias.ELEMENTWISE) else max(element, _WORD)
@@ -235,7 +235,10 @@ def _descriptor(spec: AttentionSpec, arch: Arch) -> Mapping[str, object]:
 
 
 def _combine_rows(spec: AttentionSpec, arch: Arch) -> int:
-    """A wave loads 16 bytes of fp32 with each work-item (BlockFmhaSplitKVCombinePipelineTileSizes)."""
+    """Rows of a combine kernel's tile: a wave loads 16 bytes of fp32 with each work-item.
+
+    See BlockFmhaSplitKVCombinePipelineTileSizes.
+    """
     return arch.wave_size * 4 // spec.tile.n1
 
 
@@ -248,7 +251,7 @@ def _threads(spec: AttentionSpec, arch: Arch) -> int:
 
 
 def _lengths(spec: AttentionSpec) -> frozenset[bool]:
-    """Kernels of batches without a cache take all keys; a block table comes with lengths."""
+    """Whether launches have lengths: batch kernels without a cache take all keys; a block table comes with lengths."""
     if spec.family is Family.BATCH_PREFILL or (spec.family is Family.FWD_SPLITKV and not spec.paged_kv):
         return BOTH
     return flag(spec.group) if spec.family is Family.FWD else only(spec.paged_kv)

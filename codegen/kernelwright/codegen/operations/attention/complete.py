@@ -1,4 +1,4 @@
-"""From the fields that a user writes to all fields of an attention spec, with the architecture's defaults."""
+"""Completes the fields that a user writes to a full attention spec, with the architecture's defaults."""
 
 from __future__ import annotations
 
@@ -39,10 +39,10 @@ MODELS: Mapping[str, type[BaseModel]] = {
 
 _FLAT = {f"{name}_{axis}": (name, axis) for name, kind in MODELS.items() for axis in kind.model_fields}
 FIELDS = (*_TYPES, *_FLAT)
-"""Every key that a partial spec may have; ``tile_m0`` and its like are the flat spelling of ``tile``."""
+"""Every key that a partial spec may have; ``tile_m0`` and the like are the flat spelling of ``tile``."""
 
 _EXTENTS = ("tile", "bwd_tile", "wave", "warp_tile")
-# What a line of the table says beside its extents.
+# Fields of a line of the table besides its extents.
 _OF_ROWS = ("block_per_cu", "max_seq_len_q", "constraint_tag")
 _RECEIPT = (
     "'receipt' is no property of a kernel: receipts are sets of kernels here (set = \"attention:ck_default\" and the "
@@ -51,12 +51,12 @@ _RECEIPT = (
 
 
 def complete(raw: Mapping[str, Any], arch: Arch) -> dict[str, Any]:
-    """The fields of :class:`AttentionSpec` that ``raw`` stands for; SpecError for unknown keys and enum values.
+    """Return the fields of :class:`AttentionSpec` that ``raw`` stands for; SpecError for unknown keys and enum values.
 
-    ``hdim`` stands for ``hdim_q`` and ``hdim_v``, and the latter is the former where it is left out. Extents are lists
-    (0 for those that are left out at the end), objects, or flat (``tile_m0``). What is not stated comes from the
-    architecture's table of kernels: the last line, with the largest tile, of the family, data type and head dimensions
-    and the combination of features that has most of what is stated and least else.
+    ``hdim`` stands for ``hdim_q`` and ``hdim_v``; ``hdim_v`` defaults to ``hdim_q``. Extents are lists (trailing ones
+    that are left out are 0), objects, or flat (``tile_m0``). What is not stated comes from the architecture's kernel
+    table: the last line, with the largest tile, of the family, data type and head dimensions, and the combination of
+    features that has most of what is stated and least else.
     """
     if "receipt" in raw:
         raise SpecError(_RECEIPT)
@@ -98,7 +98,7 @@ def _head_dimensions(fields: dict[str, Any]) -> None:
 
 
 def _fill(fields: dict[str, Any], arch: Arch) -> None:
-    """Add what the table says to fields that lack it."""
+    """Add the table's values to fields that are missing."""
     if not {"family", "dtype", "hdim_q"} <= set(fields):
         return
     section = attention_section(arch)
@@ -117,7 +117,7 @@ def _fill(fields: dict[str, Any], arch: Arch) -> None:
 
 
 def _rows(section: AttentionSection, family: Any, dtype: Any, hdim: tuple[Any, Any]) -> tuple[Row, ...]:
-    """The lines for these, else for the closest head dimensions, else for other types: rules then say what is wrong."""
+    """Return the matching lines, else those of the closest head dimensions, else of other types: rules then say why."""
     exact = section.rows(family, dtype, hdim)
     if exact:
         return exact
@@ -129,7 +129,7 @@ def _rows(section: AttentionSection, family: Any, dtype: Any, hdim: tuple[Any, A
     return tuple(row for row in same if row.hdim == closest_hdim)
 
 
-# Features that follow from the family or pipeline where a product has one value of them only.
+# Features that follow from the family or pipeline where a product has only one value of them.
 _FORCED = (
     "group",
     "lse",
@@ -149,7 +149,7 @@ _FEATURES = {
 
 
 def _candidates(rows: tuple[Row, ...], stated: Mapping[str, Any]) -> Iterator[tuple[tuple[int, ...], Row, Point]]:
-    """Lines and combinations of features that agree with ``stated``, with how good each is."""
+    """Yield lines and combinations of features that agree with ``stated``, with a measure of the match."""
     for index, row in enumerate(rows):
         of_row = _of_row(row)
         agreeing = sum(_agrees(stated[name], of_row[name]) for name in _EXTENTS if name in stated)
@@ -166,7 +166,7 @@ def _candidates(rows: tuple[Row, ...], stated: Mapping[str, Any]) -> Iterator[tu
 
 
 def _differing(stated: Mapping[str, Any], point: Point) -> int:
-    """How many of the stated features the combination lacks; rules say later whether they are possible together."""
+    """Return how many of the stated features the combination lacks; rules later check whether they can be combined."""
     of_point = point.fields
     return sum(
         not _agrees(value, of_point[name]) if name in of_point else name in _FEATURES and value != _FEATURES[name]

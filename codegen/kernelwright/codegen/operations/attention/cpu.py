@@ -1,8 +1,8 @@
-"""Attention on CPUs: the C++ symbols of its kernels, and what the C ABI says of them.
+"""Attention on CPUs: the C++ symbols of its kernels, and their traits in the C ABI.
 
-The kernels stand in dispatcher_cpp/include/kernelwright/cpu/attention. They read lengths, strides and most features at
-run time, so a kernel serves problems that lack what it has: without mask, LSE, sinks, dropout, bias or groups. 8-bit
-operands are widened to fp32, times factors of every kind, before kernels of fp32 see them.
+The kernels are in dispatcher_cpp/include/kernelwright/cpu/attention. They read lengths, strides and most features at
+run time, so a kernel also serves problems without its features: without mask, LSE, sinks, dropout, bias or groups.
+8-bit operands are widened to fp32 and multiplied by their scales before kernels of fp32 see them.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ OPERATIONS: Mapping[tuple[OperandTypes, int], str] = {
     (OperandTypes.FP8BF16, 1): "",
     (OperandTypes.FP8FP32, 1): "",
 }
-"""By dtype and the values that one instruction sums (warp_tile.k0); "" where kernels choose it themselves."""
+"""C++ operations by dtype and values that one instruction sums (warp_tile.k0); "" where kernels choose it."""
 
 ELEMENTS = part(CPU_DTYPES, DType.FP32, DType.FP16, DType.BF16, DType.FP8)
 TABLES: Mapping[KvLookupTable, PageTable] = {
@@ -50,16 +50,16 @@ TABLES: Mapping[KvLookupTable, PageTable] = {
 }
 
 PART = frozenset({Family.FWD, Family.FWD_SPLITKV, Family.FWD_PAGEDKV, Family.BATCH_PREFILL})
-"""Families of forward attention, which are one kernel here."""
+"""Families of forward attention, which share one kernel here."""
 
 SOURCES = launcher_files("cpu", "attention", "launch")
-"""Launcher sources that a library with attention kernels contains beside the driver of all CPU kernels."""
+"""Launcher sources that a library with attention kernels contains, besides the driver of all CPU kernels."""
 TREES = ("cpu_attention", "gemm", "cpu_gemm")
-"""The inner loops share packing, products and activations with GEMM."""
+"""Header trees: the inner loops share packing, products and activations with GEMM."""
 
 
 def context(kernel: Kernel, arch: Arch) -> Mapping[str, object]:
-    """C++ symbols for ``templates/cpu/attention.hpp.jinja``; the spec must have passed the rules."""
+    """Return the C++ symbols for ``templates/cpu/attention.hpp.jinja``; the spec must have passed the rules."""
     spec = attention_spec(kernel)
     features = attention_features(spec.dtype, spec.warp_tile.k0, arch)
     return {
@@ -71,7 +71,7 @@ def context(kernel: Kernel, arch: Arch) -> Mapping[str, object]:
 
 
 def _kernel_type(spec: AttentionSpec) -> str:
-    """The template of the family with its arguments."""
+    """Return the template of the family with its arguments."""
     if spec.family is Family.FWD_APPENDKV:
         return f"attention_append<{ELEMENTS[spec.dtype.inputs]}>"
     if spec.family not in PART and spec.family is not Family.BWD_DQ_DK_DV:
@@ -92,11 +92,11 @@ VARIANT = (
     *("family", "hdim_q", "hdim_v", "pad_d", "pad_dv", "groups", "masks", "biases", "lses", "sinks", "dropouts"),
     *("soft_caps", "page_tables", "page_size", "max_splits", "leaves_splits", "dbiases", "ropes", "selection_rank"),
 )
-"""The members of kernelwright::cpu::attention_variant, in their order; templates know the others."""
+"""Members of kernelwright::cpu::attention_variant, in order; templates know the others."""
 
 
 def traits(spec: AttentionSpec) -> Traits:
-    """What descriptors say of a kernel."""
+    """Return the traits in a kernel's descriptor."""
     splits = spec.family in (Family.FWD_SPLITKV, Family.FWD_SPLITKV_COMBINE)
     variant: dict[str, Any] = {
         "family": spec.family,
@@ -110,7 +110,7 @@ def traits(spec: AttentionSpec) -> Traits:
         "lses": flag(spec.lse),
         "sinks": flag(spec.sink),
         "dropouts": flag(spec.dropout),
-        # Specs of backward kernels do not say it: they look at run time.
+        # Specs of backward kernels do not state it: the kernels check at run time.
         "soft_caps": flag(spec.logits_soft_cap or spec.family is Family.BWD_DQ_DK_DV),
         "page_tables": frozenset(_tables(spec)),
         "page_size": spec.page_size,
@@ -130,7 +130,7 @@ def _rank(spec: AttentionSpec) -> int:
 
 
 def _tables(spec: AttentionSpec) -> tuple[PageTable, ...]:
-    """Where K and V may be."""
+    """Return the ways in which K and V may be stored."""
     if spec.family is Family.BATCH_PREFILL:
         return (TABLES[spec.kv_lookup_table],)
     if spec.family is Family.FWD_APPENDKV:
@@ -140,7 +140,7 @@ def _tables(spec: AttentionSpec) -> tuple[PageTable, ...]:
 
 
 def _of_template(spec: AttentionSpec) -> Mapping[str, Any]:
-    """What cpu/attention/attention.hpp adds to the variant."""
+    """Return the members of the variant that cpu/attention/attention.hpp adds."""
     dtype, narrow, out = spec.dtype.inputs, ELEMENT_BYTES[spec.dtype.inputs] == 1, spec.dtype.output
     common = {"dtype_q": dtype, "dtype_kv": dtype, "dtype_o": out, "pad_s": True, "pad_sk": True}
     linear = frozenset({PageLayout.LINEAR})
@@ -170,5 +170,5 @@ def _of_template(spec: AttentionSpec) -> Mapping[str, Any]:
 
 
 def _enumerator(feature: str) -> str:
-    """The name of kernelwright::cpu::feature for a feature of the architecture file: kAvx512Bf16 for avx512_bf16."""
+    """Return the name of kernelwright::cpu::feature for an architecture file's feature: kAvx512Bf16 for avx512_bf16."""
     return "k" + "".join(part.capitalize() for part in feature.split("_"))

@@ -1,6 +1,6 @@
-"""Attention on NVIDIA GPUs: the C++ symbols of its kernels and what the C ABI says of them.
+"""Attention on NVIDIA GPUs: the C++ symbols of its kernels and their traits in the C ABI.
 
-The kernels stand in dispatcher_cpp/include/kernelwright/cuda/attention, around FlashInfer's and CUTLASS's headers.
+The kernels are in dispatcher_cpp/include/kernelwright/cuda/attention, around FlashInfer's and CUTLASS's headers.
 """
 
 from __future__ import annotations
@@ -34,15 +34,15 @@ SOURCES = launcher_files("cutlass", "attention", "launch")
 """Launcher sources that a library with attention kernels contains."""
 
 VECTOR = 8
-"""Elements that head dimensions are multiples of: rows are read and written by 16 bytes."""
+"""Head dimensions are multiples of this many elements: rows are read and written in 16-byte accesses."""
 
 HELPERS = ("list_tiles", "overlapped_convert")
-"""Parts of the symbols of device functions that run beside a kernel."""
+"""Parts of the symbols of device functions that run besides a kernel."""
 
 ELEMENTS = {OperandTypes(dtype): symbol for dtype, symbol in part(CUTLASS_DTYPES, DType.FP16, DType.BF16).items()}
 
 
-# Kernels of the pipeline tma are made of CuTe's parts; the others use CUDA's own types.
+# Kernels of the pipeline tma are built from CuTe; the others use CUDA's own types.
 PLAIN_ELEMENTS: Mapping[OperandTypes, str] = {
     OperandTypes.FP16: "kernelwright::cuda::half",
     OperandTypes.BF16: "kernelwright::cuda::bfloat16",
@@ -51,7 +51,7 @@ PLAIN_ELEMENTS: Mapping[OperandTypes, str] = {
 
 @dataclass(frozen=True)
 class Source:
-    """Where the kernels of a family come from: a launcher in a header, and what it is told of a spec.
+    """The launcher of a family's kernels in a header, and the arguments that it gets from a spec.
 
     ``config`` makes the constants of the kernel, ``traits`` the members of kw_attention_traits that are the family's
     own.
@@ -69,7 +69,7 @@ MASKS: Mapping[Mask, tuple[Mask, ...]] = {
     Mask.BOTTOM_RIGHT: (Mask.TOP_LEFT, Mask.BOTTOM_RIGHT),
     Mask.GENERIC: (Mask.GENERIC,),
 }
-"""Which masks a kernel serves: where queries stand is a number of the launch."""
+"""Masks that a kernel serves: the alignment of queries is an argument of the launch."""
 
 
 _UNPAGED = frozenset({PageTable.NONE})
@@ -96,7 +96,7 @@ def _forward_traits(spec: AttentionSpec) -> Mapping[str, Any]:
         "kv_lengths": BOTH,
         "page_tables": _PAGED if spec.paged_kv else _UNPAGED,
         "page_layouts": frozenset({PageLayout.LINEAR}),
-        "page_size": 0,  # all that its checks of a problem allow
+        "page_size": 0,  # no restriction in its checks of a problem
         "leaves_splits": flag(False),
     }
 
@@ -106,7 +106,7 @@ BIASES: Mapping[Bias, tuple[Bias, ...]] = {
     Bias.ALIBI: (Bias.NONE, Bias.ALIBI),
     Bias.ELEMENTWISE: tuple(Bias),
 }
-"""Which biases kernels of mma.sync serve: they choose by the problem. Others serve their own alone."""
+"""Biases that mma.sync kernels serve, choosing by the problem. Other kernels serve only their own bias."""
 
 
 def _addend(bias: Bias) -> str:
@@ -179,8 +179,8 @@ def _gradient_traits(spec: AttentionSpec) -> Mapping[str, Any]:
         "leaves_dq": 0,
         "biases": frozenset(BIASES[spec.bias]),
         "soft_caps": BOTH,
-        # Seven products for five, by mma.sync at about 0.63 of wgmma's rate; with 256 columns those of scores are
-        # computed for both halves.
+        # Seven products instead of five, by mma.sync at about 0.63 of wgmma's rate; with 256 columns the products of
+        # scores are computed for both halves.
         "work_percent": 220 if spec.hdim_q < _FULL_HDIM else 340,
         "blocks_per_cu": 2 if spec.hdim_q < _FULL_HDIM else 1,  # 97 KB of shared memory, or 193 KB
     }
@@ -212,7 +212,7 @@ def _dot_traits(spec: AttentionSpec) -> Mapping[str, Any]:
 _MOST_SPLITS_LOG2 = 12
 
 _LEAST_HDIM = 64
-_FULL_HDIM = 256  # of which three stages of four warps take 192 KB of shared memory, so that one block fits
+_FULL_HDIM = 256  # three stages of four warps take 192 KB of shared memory, so that one block fits
 _APPEND = ("kw_cuda_append_plan", "kw_cuda_append_supports", "kw_cuda_append_plan_problem")
 _ATTENTION = ("kw_cuda_attention_plan", "kw_cuda_attention_supports", "kw_cuda_attention_plan_problem")
 
@@ -232,13 +232,13 @@ OVERLAPPED = Source("backward/overlapped/launch", "overlapped_launcher", _overla
 
 
 def source_of(spec: AttentionSpec) -> Source:
-    """Where the kernel of a spec comes from."""
+    """Return the source of a spec's kernel."""
     overlapped = spec.family is Family.BWD_DQ_DK_DV and spec.pipeline is Pipeline.TMA
     return OVERLAPPED if overlapped else SOURCES_OF[spec.family]
 
 
 def context(kernel: Kernel, arch: Arch) -> Mapping[str, object]:
-    """Variables of the template; the spec must have passed the rules."""
+    """Return the variables of the template; the spec must have passed the rules."""
     spec = attention_spec(kernel)
     source = source_of(spec)
     plan, supports, plan_function = _APPEND if spec.family is Family.FWD_APPENDKV else _ATTENTION
@@ -257,7 +257,7 @@ def context(kernel: Kernel, arch: Arch) -> Mapping[str, object]:
 
 
 def traits(spec: AttentionSpec) -> Traits:
-    """What descriptors say of a kernel, but the number of threads, which its template knows."""
+    """Return the traits in a kernel's descriptor, except the number of threads, which its template knows."""
     return Traits(**{**_traits(spec), **source_of(spec).traits(spec)})
 
 
@@ -269,12 +269,12 @@ def _traits(spec: AttentionSpec) -> dict[str, Any]:
         "hdim_q": spec.hdim_q,
         "hdim_v": spec.hdim_v,
         **{f"pad_{name}": getattr(spec.pad, name) for name in ("s", "sk")},
-        # Smaller head dimensions are those of a tensor that ends earlier: no kernel is built for that.
+        # A smaller head dimension is a tensor that ends earlier: no kernel is built for it.
         **{"pad_d": True, "pad_dv": True, "vector_q": VECTOR, "vector_v": VECTOR},
         **{f"tile_{name}": getattr(spec.tile, name) for name in ("m0", "n0", "k0", "n1", "k1")},
         "masks": frozenset(MASKS[spec.mask]),
         "biases": frozenset({spec.bias}),
-        **({"dtype_bias": dtype} if spec.bias is Bias.ELEMENTWISE else {}),  # of ALiBi fp32
+        **({"dtype_bias": dtype} if spec.bias is Bias.ELEMENTWISE else {}),  # for ALiBi fp32
         "lses": flag(spec.lse),
         "sinks": flag(spec.sink),
         "dropouts": flag(False),

@@ -1,4 +1,4 @@
-"""Kernels of the architecture's table, and the combinations of an attention configuration."""
+"""Kernels of the architecture's table, and combinations of an attention configuration."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ _DEFAULTS = {name: info.default for name, info in AttentionSpec.model_fields.ite
 def expand_table(
     arch: Arch, keeps: Callable[[Mapping[str, Any]], Any], extended: bool
 ) -> Iterator[tuple[Kernel, tuple[Violation, ...]]]:
-    """The kernels of every line of the table and every combination of its features for which ``keeps`` is true.
+    """Yield kernels of every table line and every combination of its features for which ``keeps`` is true.
 
-    ``keeps`` is given the fields of a spec. ``extended``: with those combinations that only some receipts list.
+    ``keeps`` is given the fields of a spec. ``extended`` includes the combinations that only some receipts list.
     """
     checks = [rule.check for rule in operation("attention").rules(arch.backend)]
     for row in attention_section(arch).kernels:
@@ -54,7 +54,7 @@ def expand_table(
 
 
 def expand_attention(config: Mapping[str, Any], arch: Arch) -> Iterator[tuple[Kernel, tuple[Violation, ...]]]:
-    """Every combination of a configuration, with the violations that refuse it; SpecError if it is malformed.
+    """Yield every combination of a configuration, with the violations that refuse it; SpecError if it is malformed.
 
     Fields are those of :mod:`kernelwright.codegen.operations.attention.complete`.
     """

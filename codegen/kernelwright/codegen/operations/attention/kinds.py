@@ -1,4 +1,4 @@
-"""The words of attention specs: families, data types, pipelines and features that are one of several."""
+"""The words of attention specs: families, data types, pipelines and enumerated features."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The readable name of a kernel: CK Tile's grammar, completed until two specs never share a name."""
+"""The readable name of a kernel: CK Tile's grammar, extended so that two specs never share a name."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _BIASES = {Bias.ELEMENTWISE: "bias", Bias.ALIBI: "alibi"}
 _QSCALES = {QScale.PER_TENSOR: "qpt", QScale.BLOCK_SCALE: "qbs", QScale.KV_BLOCK_SCALE: "qkvbs"}
 _ROPES = {Rope.INTERLEAVED: "ropei", Rope.HALF: "ropeh"}
 
-# Field → its part of the name; one that is "" at the field's default. No two parts of different fields are alike.
+# Field → its part of the name, "" at the field's default. No two fields have equal parts.
 _FEATURES: Mapping[str, Callable[[AttentionSpec], str]] = {
     "v_layout": lambda spec: "vcol" if spec.v_layout == "col" else "",
     "logits_soft_cap": lambda spec: "cap" if spec.logits_soft_cap else "",
@@ -68,7 +68,7 @@ def kernel_name(spec: AttentionSpec) -> str:
 
 
 def _extents(spec: AttentionSpec) -> Iterator[str]:
-    """Extents that are 0 at the end are left out, and a model of which all are."""
+    """Yield extents as text, without trailing zeros; models with only zeros are left out."""
     for letters, model in (("b", spec.tile), ("bb", spec.bwd_tile), ("r", spec.wave), ("w", spec.warp_tile)):
         values = list(_values(model))
         while values and not values[-1]:

@@ -19,7 +19,7 @@ from kernelwright.codegen.operations.attention.sets import AttentionSets
 from kernelwright.codegen.operations.attention.spec import AttentionSpec, attention_spec
 from kernelwright.codegen.operations.attention.time_model.model import AttentionTimeModel
 
-# Backend → its templates by suffix.
+# Templates by backend and suffix.
 _TEMPLATES: Mapping[str, Mapping[str, str]] = {
     "ck_tile": {".hpp": "templates/ck_tile/attention.hpp.jinja", ".c": "templates/ck_tile/attention.c.jinja"},
     "cutlass": {".hpp": "templates/cutlass/attention.hpp.jinja"},
@@ -40,7 +40,7 @@ def _features(spec: AttentionSpec, arch: Arch) -> tuple[str, ...]:
 
 
 def _expects(kernel: Kernel, arch: Arch) -> Expectation:
-    """Matrix instructions in families that multiply matrices; a combine kernel has several functions."""
+    """Expect matrix instructions in families that multiply matrices; a combine kernel has several functions."""
     spec = attention_spec(kernel)
     return Expectation(_device_functions(spec, arch.backend), spec.family not in _WITHOUT_MATRICES, _HELPERS)
 
@@ -71,4 +71,4 @@ ATTENTION = FolderOperation(
     time_model=AttentionTimeModel(),
     compile_mb=_COMPILE_MB,
 )
-"""The operation in the registry."""
+"""The operation as the registry lists it."""

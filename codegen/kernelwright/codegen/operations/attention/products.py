@@ -1,4 +1,4 @@
-"""Products of features: what the kernels of a line of an architecture's table are made of, as lists of values."""
+"""Products of features: lists of values whose combinations are the kernels of a line of an architecture's table."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from kernelwright.codegen.operations.attention.spec import Pad
 
 @dataclass(frozen=True)
 class Point:
-    """The features of one kernel: fields of its spec. ``extended`` marks what only some receipts list."""
+    """The features of one kernel: fields of its spec. ``extended`` marks combinations that only some receipts list."""
 
     fields: Mapping[str, Any]
     extended: bool
@@ -23,17 +23,17 @@ class Point:
 
 @functools.cache
 def product_names() -> tuple[str, ...]:
-    """Every product, in the order of the file."""
+    """Return the names of all products, in file order."""
     return tuple(_read())
 
 
 @functools.cache
 def points(product: str) -> tuple[Point, ...]:
-    """Every combination of a product, in the order of its values; KeyError if there is none of that name.
+    """Return every combination of a product, in the order of its values; KeyError if there is none of that name.
 
     A product is a list of ``{field: [value, …]}``. ``pad`` is written as four letters for queries, keys and the head
     dimensions of Q and V: t where any number is handled. ``bwd_pad`` holds the alignments of both head dimensions
-    instead: 0 where none is padded, else what divides it.
+    instead: 0 where none is padded, else its divisor.
     """
     return tuple(point for part in _read()[product] for point in _points(part))
 

@@ -1,4 +1,4 @@
-"""Receipts: which kernels of the architecture's table an integration of CK Tile takes, as filters."""
+"""Receipts: filters that select the kernels of the architecture's table for an integration of CK Tile."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ class Receipt:
 
     @functools.cached_property
     def keeps(self) -> Callable[[Mapping[str, Any]], Any]:
-        """The filter as a function of the fields of a spec."""
+        """The filter as a function of a spec's fields."""
         return compile_expression(self.filter, tuple(AttentionSpec.model_fields))
 
 
 @functools.cache
 def receipts() -> Mapping[str, Receipt]:
-    """Every receipt by name, in the order of the file."""
+    """Return every receipt by name, in file order."""
     folder = importlib.resources.files("kernelwright.codegen.operations.attention").joinpath("data")
     raw = json.loads(folder.joinpath("receipts.json").read_text("utf-8"))
     return {name: Receipt(name=name, **fields) for name, fields in raw.items()}

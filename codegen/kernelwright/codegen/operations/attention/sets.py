@@ -1,4 +1,4 @@
-"""Attention sets by name: ``essential``, ``coverage``, ``release``, one for each receipt, such as ``flash_fwd``."""
+"""Attention sets by name: ``essential``, ``coverage``, ``release``, and one per receipt, such as ``flash_fwd``."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ from kernelwright.codegen.violations import Violation
 
 
 class AttentionSets(KernelSets):
-    """The sets as :class:`kernelwright.codegen.operation.KernelSets` asks for them."""
+    """The sets, as :class:`kernelwright.codegen.operation.KernelSets` describes them."""
 
     examples = ("essential", "fp32_min")
 
     @property
     def spellings(self) -> Mapping[str, str]:
-        """With the word that CK Tile's users know attention by."""
+        """Names with the prefix by which CK Tile's users know attention."""
         return {f"fmha_{name}": name for name in self.names()}
 
     def names(self) -> tuple[str, ...]:
@@ -38,18 +38,18 @@ class AttentionSets(KernelSets):
         return (*CONTAINED_SETS, *receipts())
 
     def holding(self, values: Mapping[str, Sequence[Any]]) -> tuple[str, ...]:
-        """The one that has all of the tables."""
+        """The one set that has all kernels of the tables."""
         return ("all",)
 
     def archs(self, name: str) -> tuple[str, ...]:
-        """The shipped architectures that a set has kernels for, sorted; EmptyExpansionError if none has."""
+        """Return the shipped architectures that a set has kernels for, sorted; EmptyExpansionError if none has."""
         supported = [arch for arch in archs.names() if any(not why for _, why in _members(name, archs.load(arch)))]
         if not supported:
             raise EmptyExpansionError(f"kernel set 'attention:{name}' has no kernels for any architecture")
         return tuple(supported)
 
     def expand(self, name: str, arch: Arch) -> Expansion:
-        """The kernels of a set, each legal; EmptyExpansionError, with the reasons, where it has none for ``arch``."""
+        """The kernels of a set, each legal; EmptyExpansionError, with the reasons, if it has none for ``arch``."""
         kernels = []
         refused = Refused()
         for kernel, violations in _members(name, arch):
@@ -72,7 +72,7 @@ def _members(name: str, arch: Arch) -> Iterator[tuple[Kernel, tuple[Violation, .
 
 
 def _listed(name: str, arch: Arch) -> Iterator[tuple[Kernel, tuple[Violation, ...]]]:
-    """Those of the written kernels that the architecture has a tile for."""
+    """Yield the written kernels that the architecture has a tile for."""
     section = attention_section(arch)
     for raw in (raw for part in CONTAINED_SETS[name] for raw in _written(f"{part}_{arch.backend}.json")):
         if raw.get("arch", arch.name) != arch.name:
@@ -86,7 +86,7 @@ def _listed(name: str, arch: Arch) -> Iterator[tuple[Kernel, tuple[Violation, ..
 
 @functools.cache
 def _written(name: str) -> list[dict[str, Any]]:
-    """Specs of a set for a backend, none where it has no file; ``arch`` of one: no other architecture has it."""
+    """A set's specs for a backend, none if it has no file; a spec with ``arch`` is for that architecture alone."""
     file = importlib.resources.files("kernelwright.codegen.operations.attention").joinpath("data", name)
     if not file.is_file():
         return []

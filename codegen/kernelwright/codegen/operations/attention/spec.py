@@ -21,7 +21,7 @@ from kernelwright.codegen.operations.attention.kinds import (
     VLayout,
 )
 
-MAX_EXTENT = 4096  # of tiles; with MAX_STAGE it keeps names below 240 characters
+MAX_EXTENT = 4096  # limit for tiles; with MAX_STAGE it keeps names below 240 characters
 MAX_STAGE = 256
 MAX_LENGTH = 65536
 MAX_HDIM = 1024
@@ -31,7 +31,7 @@ _STAGE = Field(default=0, ge=0, le=MAX_STAGE, strict=True)
 
 
 class Tile(Frozen):
-    """Extents of what one workgroup computes at a time; 0 where a family has no such extent.
+    """Extents that one workgroup computes at a time; 0 where a family has no such extent.
 
     GEMM 0 is S = Q·Kᵀ: ``m0`` queries by ``n0`` keys, ``k0`` of the head dimension at a time. GEMM 1 is O = P·V: ``n1``
     of V's head dimension, ``k1`` keys at a time. ``k0max`` is Q's head dimension as the tile holds it.
@@ -81,7 +81,7 @@ class Stages(Frozen):
 
 
 class Pad(Frozen):
-    """True where the kernel handles lengths and head dimensions that are no multiple of the tile."""
+    """True where the kernel handles lengths and head dimensions that are not a multiple of the tile."""
 
     s: StrictBool = Field(default=True, description="Whether there may be any number of queries.")
     sk: StrictBool = Field(default=True, description="Whether there may be any number of keys.")

@@ -1,4 +1,4 @@
-"""What an architecture says of convolution kernels: its file's section ``operations.convolution``."""
+"""The section ``operations.convolution`` of an architecture file."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from kernelwright.codegen.tiled.sections import FrozenModel, TiledSection, check
 
 
 class ConvPipelineLimits(FrozenModel):
-    """What can be combined with one pipeline.
+    """Legal combinations with one pipeline.
 
-    ``lds_bytes`` bounds one stage of A and B; a pipeline with ``double_buffer`` keeps two of them, and so do kernels of
-    others with ``double_smem_buffer``. ``depthwise`` pipelines serve depthwise kernels, the others implicit GEMMs.
+    ``lds_bytes`` bounds one stage of A and B; a pipeline with ``double_buffer`` keeps two stages, and so do other
+    kernels with ``double_smem_buffer``. ``depthwise`` pipelines serve depthwise kernels, the others implicit GEMMs.
     """
 
     schedulers: tuple[str, ...] = Field(min_length=1)
@@ -34,8 +34,8 @@ class ConvFeatureNeed(FrozenModel):
 class ConvSection(TiledSection):
     """Legal values of convolution specs on one architecture.
 
-    ``warp_tiles`` lists the dtypes. ``vector_bytes`` is the widest access to memory that a spec may ask for; None where
-    specs ask for none.
+    ``warp_tiles`` lists the dtypes. ``vector_bytes`` is the widest memory access that a spec may ask for; None where
+    specs do not choose it.
     """
 
     layouts: tuple[str, ...]
@@ -52,11 +52,11 @@ class ConvSection(TiledSection):
 
 
 def conv_features(dtype: str, warp_tile_k: int, arch: Arch) -> tuple[str, ...]:
-    """What a device must have beyond ``arch`` for kernels of this dtype and warp-tile K, sorted."""
+    """Return the features that a device needs beyond ``arch`` for this dtype and warp-tile K, sorted."""
     needs = conv_section(arch).feature_needs
     return tuple(sorted(need.feature for need in needs if (need.dtype, need.warp_tile_k) == (dtype, warp_tile_k)))
 
 
 def conv_section(arch: Arch) -> ConvSection:
-    """The section of an architecture; ArchError if there is none, or if it is malformed."""
+    """Return the convolution section of an architecture; ArchError if there is none, or if it is malformed."""
     return arch.section("convolution", ConvSection)

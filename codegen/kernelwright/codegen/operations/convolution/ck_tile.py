@@ -23,7 +23,7 @@ from kernelwright.codegen.symbols import CK_TILE_DTYPES, part
 from kernelwright.codegen.trees import launcher_files
 from kernelwright.problems.convolution.description import Specialization
 
-# None: this backend has no such thing; constraints/ck_tile.py says why.
+# None: not in this backend; constraints/ck_tile.py says why.
 DTYPES = part(CK_TILE_DTYPES, DType.FP32, DType.FP16, DType.BF16)
 PIPELINES: Mapping[ConvPipeline, str | None] = {
     ConvPipeline.COMPV1: "conv::compv1",
@@ -61,19 +61,19 @@ SOURCES = launcher_files("ck_tile", "convolution", "launch")
 """Launcher sources that a library with convolution kernels contains."""
 
 TREES = ("hip_convolution", "hip_gemm", "abi")
-"""The pipelines are those of GEMM."""
+"""Header trees: the pipelines are those of GEMM."""
 
 SUM_SUFFIX = "_sum"
-"""How the symbol of the device function ends that adds slices up."""
+"""Suffix of the symbol of the device function that adds up slices."""
 
 _ONE_WAVE = (ConvPipeline.COMPV3, ConvPipeline.COMPV4, ConvPipeline.COMPV6)
 _Member = TypeVar("_Member")
 
 
 def waves_per_simd(spec: GroupedConvSpec, arch: Arch) -> int:
-    """Waves that a SIMD must hold at once, the second argument of ``__launch_bounds__``: they share its registers.
+    """The waves that a SIMD must hold at once, the second argument of ``__launch_bounds__``: they share registers.
 
-    One where a wave is to have all registers, else two, or one where LDS has no room for more.
+    One where a wave needs all registers, else two, or one where LDS has no room for more.
     """
     if spec.pipeline in _ONE_WAVE or spec.double_smem_buffer:
         return 1
@@ -82,10 +82,10 @@ def waves_per_simd(spec: GroupedConvSpec, arch: Arch) -> int:
 
 
 def context(kernel: Kernel, arch: Arch) -> Mapping[str, object]:
-    """Symbols of the templates below ``templates/ck_tile``; KeyError for a member that the backend refuses."""
+    """The symbols of the templates below ``templates/ck_tile``; KeyError for a member that the backend refuses."""
     spec = conv_spec(kernel)
     special, abi_special = SPECIALIZATIONS[spec.specialization]
-    if spec.explicit_gemm:  # matrices are what such images are, whatever else the kernel is specialised for
+    if spec.explicit_gemm:  # such images are matrices, whatever else the kernel is specialised for
         special, abi_special = SPECIALIZATIONS[Specialization.FILTER1X1_STRIDE1_PAD0]
     return {
         "element": _symbol(DTYPES, spec.dtype),

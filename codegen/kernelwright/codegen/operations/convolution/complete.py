@@ -1,4 +1,4 @@
-"""From the fields that a user writes to all fields of a convolution spec, with the architecture's defaults."""
+"""Completes the fields that a user writes to a full convolution spec, with the architecture's defaults."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from kernelwright.codegen.selecting.partial import PartialFields
 from kernelwright.codegen.tiled.sections import fill_pipeline
 
 SHORTHANDS: Mapping[str, Shorthand] = {}
-"""There are none: operands and result have one dtype."""
+"""Empty: operands and result have one dtype."""
 
 PARTIAL = PartialFields(GroupedConvSpec, SHORTHANDS)
-"""The keys that a partial spec may have, and their spellings."""
+"""Keys that a partial spec may have, and their spellings."""
 
 _ONE = {"m": 1, "n": 1, "k": 1}
 _USUAL_BYTES = 16
@@ -26,9 +26,9 @@ _USUAL_BYTES = 16
 def complete(raw: Mapping[str, Any], arch: Arch) -> dict[str, Any]:
     """The fields of :class:`GroupedConvSpec` that ``raw`` stands for; SpecError for unknown keys and enum values.
 
-    Extents are ``{"m", "n", "k"}``, ``[m, n, k]`` or flat (``tile_m``), and so are the other fields of several values.
-    Where the architecture has one pipeline of a kind or one wave set, or a pipeline one epilogue and scheduler, it need
-    not be named: the first that the architecture lists is taken. Vectors are 16 bytes wide; the GEMM of a depthwise
+    Extents are ``{"m", "n", "k"}``, ``[m, n, k]`` or flat (``tile_m``), and so are other fields of several values.
+    Where the architecture has one pipeline of a kind or one wave set, or a pipeline one epilogue and scheduler, it may
+    be omitted: the first that the architecture lists is taken. Vectors are 16 bytes wide; the GEMM of a depthwise
     kernel is 1 by 1 by 1.
     """
     fields = PARTIAL.read(raw)

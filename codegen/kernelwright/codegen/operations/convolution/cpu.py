@@ -1,6 +1,6 @@
-"""Convolution on CPUs: the C++ symbols of its kernels and which members have none.
+"""Convolution on CPUs: the C++ symbols of its kernels, and the members without one.
 
-The kernels stand in dispatcher_cpp/include/kernelwright/cpu/convolution.
+The kernels are in dispatcher_cpp/include/kernelwright/cpu/convolution.
 """
 
 from __future__ import annotations
@@ -22,20 +22,20 @@ OPERATIONS: Mapping[tuple[DType, int], str] = {
     (DType.BF16, 1): "widened_fma<bf16>",
     (DType.BF16, 2): "bf16_dot",
 }
-"""By dtype and the values of K that one instruction sums (warp_tile.k)."""
+"""C++ operations by dtype and the values of K that one instruction sums (warp_tile.k)."""
 
 ELEMENTS = part(CPU_DTYPES, DType.FP32, DType.FP16, DType.BF16)
 
 
 SOURCES = launcher_files("cpu", "convolution", "launch")
-"""Launcher sources that a library with convolution kernels contains beside the driver of all CPU kernels."""
+"""Launcher sources that a library with convolution kernels contains, besides the driver of all CPU kernels."""
 
 TREES = ("cpu_convolution", "gemm", "cpu_gemm")
-"""The inner loops share packing, epilogues and arithmetic with GEMM."""
+"""Header trees: the inner loops share packing, epilogues and arithmetic with GEMM."""
 
 
 def context(kernel: Kernel, arch: Arch) -> Mapping[str, object]:
-    """C++ symbols for ``templates/cpu/convolution.hpp.jinja``; the spec must have passed the rules."""
+    """Return the C++ symbols for ``templates/cpu/convolution.hpp.jinja``; the spec must have passed the rules."""
     spec = conv_spec(kernel)
     any_epilogue = spec.activation is Activation.ANY
     features = conv_features(spec.dtype, spec.warp_tile.k, arch)
@@ -53,7 +53,7 @@ def context(kernel: Kernel, arch: Arch) -> Mapping[str, object]:
 
 
 def _enumerator(feature: str) -> str:
-    """The name of kernelwright::cpu::feature for a feature of the architecture file: kAvx512Bf16 for avx512_bf16."""
+    """Return the name of kernelwright::cpu::feature for an architecture file's feature: kAvx512Bf16 for avx512_bf16."""
     return "k" + "".join(part.capitalize() for part in feature.split("_"))
 
 

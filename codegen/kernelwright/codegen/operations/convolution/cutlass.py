@@ -1,6 +1,6 @@
-"""Convolution on NVIDIA GPUs: the C++ symbols of its kernels. The rules refuse words that are absent.
+"""Convolution on NVIDIA GPUs: the C++ symbols of its kernels. The rules refuse words without one.
 
-The kernels stand in dispatcher_cpp/include/kernelwright/cuda/convolution; matrix instructions and TMA are CUTLASS's.
+The kernels are in dispatcher_cpp/include/kernelwright/cuda/convolution; matrix instructions and TMA come from CUTLASS.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ STEP = 64
 """Values that one step of a sum multiplies: 128 bytes, the widest line that TMA swizzles."""
 
 MAX_SPLIT_K = 128
-"""Slices that backward weight sums at most."""
+"""The most slices that backward weight sums."""
 
 _NAMES = ("launch", "shape", "folding", "descriptors", "helpers", "depthwise", "start")
 SOURCES = launcher_files("cutlass", "convolution", *_NAMES)
@@ -43,7 +43,7 @@ TREES = ("cuda_src_convolution",)
 
 
 def context(kernel: Kernel, arch: Arch) -> Mapping[str, object]:
-    """C++ symbols for ``templates/cutlass/convolution.hpp.jinja``; the spec must have passed the rules."""
+    """Return the C++ symbols for ``templates/cutlass/convolution.hpp.jinja``; the spec must have passed the rules."""
     spec = conv_spec(kernel)
     weight = spec.direction is Direction.BACKWARD_WEIGHT
     any_epilogue = spec.activation is Activation.ANY

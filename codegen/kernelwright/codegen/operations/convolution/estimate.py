@@ -1,4 +1,4 @@
-"""How long a kernel takes to compile, roughly: for the order of a build and its progress, nothing else."""
+"""Rough compile time of a kernel: for the order of a build and its progress, nothing else."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _FURTHER_DIMENSION_S = 1.5
 
 
 def compile_seconds(kernel: Kernel, arch: Arch) -> float:
-    """Estimated processor seconds; what an earlier build measured is better (see ``schedule.Experience``)."""
+    """The estimated processor seconds; measurements of an earlier build are better (see ``schedule.Experience``)."""
     spec = conv_spec(kernel)
     if arch.backend == "cpu":
         return _CPU_S

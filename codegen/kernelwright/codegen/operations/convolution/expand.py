@@ -1,4 +1,4 @@
-"""The combinations of a convolution configuration."""
+"""Combinations of a convolution configuration."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from kernelwright.codegen.violations import SpecError, Violation
 
 
 def expand_conv(config: Mapping[str, Any], arch: Arch) -> Iterator[tuple[Kernel, tuple[Violation, ...]]]:
-    """Every combination, with the violations that refuse it; SpecError for a malformed configuration.
+    """Yield every combination, with the violations that refuse it; SpecError for a malformed configuration.
 
     Fields are those of :mod:`kernelwright.codegen.operations.convolution.complete`.
     """

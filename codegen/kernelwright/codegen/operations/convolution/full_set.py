@@ -1,9 +1,10 @@
-"""The rule set ``full``: tables of tiles, and what each of them is combined with.
+"""The rule set ``full``: tables of tiles, and the fields that each is combined with.
 
 ``data/ck_tile/full/<direction>.json`` has a row for each tile: its wave grids (with warp tiles, where they do not
 follow from the tile), and for 16-bit floats (``half``) and ``fp32`` the vectors and pipelines, and the spatial
 dimensions if these are not both 2 and 3. ``features`` combine tiles with further fields, on the tile's pipelines unless
-they name others. The rest follows from rules of this module. What an architecture cannot do is left out by the rules of
+they name others. The rest follows from rules of this module. What an architecture cannot do is left out, by the rules
+of
 :mod:`.constraints.common`.
 """
 
@@ -35,14 +36,14 @@ _LAYOUTS: Mapping[int, ConvLayout] = {2: ConvLayout.NHWGC, 3: ConvLayout.NDHWGC}
 _GRADIENTS = (Specialization.DEFAULT, Specialization.FILTER1X1_STRIDE1_PAD0)
 _FORWARD = (Specialization.DEFAULT, Specialization.FILTER1X1_PAD0, Specialization.FILTER1X1_STRIDE1_PAD0)
 _SMALL_TILE = 64 * 64
-# K of the matrix instruction, by elements and extent along M; and the least K of a warp tile.
+# K of the matrix instruction by elements and extent along M; and the least K of a warp tile.
 _INSTRUCTION_K = {("half", 32): 16, ("half", 16): 32, ("fp32", 32): 2, ("fp32", 16): 4}
 _SHORT_K = {32: 8, 16: 16}
 
 
 @dataclass(frozen=True)
 class Feature:
-    """Fields that one row of features sets, and what it is combined with; None: as the tile has it."""
+    """Fields that one row of features sets, and the fields that it is combined with; None: as the tile has it."""
 
     fields: Mapping[str, Any]
     pipelines: tuple[str, ...] | None = None
@@ -54,7 +55,7 @@ _PLAIN = Feature({})
 
 
 def full_specs() -> Iterator[GroupedConvSpec]:
-    """Every combination of the tables, and the depthwise kernels; legal on some architecture or not, each once."""
+    """Yield every combination of the tables and the depthwise kernels, each once, legal on an architecture or not."""
     for direction in Direction:
         yield from _direction(direction)
     yield from read_instances("ck_tile", "profiler", "forward_depthwise")
@@ -113,7 +114,7 @@ def _combined(
 
 
 def specializations(direction: Direction, tile: Extent) -> tuple[Specialization, ...]:
-    """What kernels of a tile are specialised for: the shortest K for nothing, and 3x3 filters for small tiles."""
+    """The specializations of a tile's kernels: default only for the shortest K, also 3x3 filters for small tiles."""
     if direction is not Direction.FORWARD:
         return _GRADIENTS
     if tile.k == 8:
@@ -122,14 +123,14 @@ def specializations(direction: Direction, tile: Extent) -> tuple[Specialization,
 
 
 def warp_tile_k(elements: str, m: int, tile_k: int, short: bool = False) -> int:
-    """K of the warp tile: the instruction's, or enough for 16 bytes a lane, within the tile."""
+    """Return K of the warp tile: the instruction's, or enough for 16 bytes per lane, within the tile."""
     if short:
         return min(_SHORT_K[m], tile_k if elements == "half" else tile_k // 4)
     return min(max(4 if tile_k <= 16 else 8, _INSTRUCTION_K[elements, m]), tile_k)
 
 
 def _grids(tile: Extent, waves: str, elements: str, short: bool) -> list[tuple[Extent, Extent]]:
-    """Wave grids with their warp tiles: 32x32 where a wave's part of the tile is a multiple of it, otherwise 16x16."""
+    """Return wave grids with warp tiles: 32x32 where a wave's part of the tile is a multiple of it, otherwise 16x16."""
     grid, *stated = waves.split()
     wave = extent_of(grid)
     sides = [int(text.partition("x")[0]) for text in stated]

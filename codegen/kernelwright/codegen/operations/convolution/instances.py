@@ -1,4 +1,4 @@
-"""Rule sets that are written down kernel by kernel: ``data/<backend or arch>/<set>/<direction>.conf``.
+"""Rule sets written kernel by kernel: ``data/<backend or arch>/<set>/<direction>.conf``.
 
 The first line names the columns. A line stands for a kernel of each of its layouts and dtypes; ``further fields`` are
 fields of the spec, as ``field=value``, or ``field`` for True. Blank lines and further lines that begin with ``#`` are
@@ -22,33 +22,33 @@ FILES = (
     *("forward", "backward_data", "backward_weight"),
     *("forward_depthwise", "backward_data_depthwise", "backward_weight_depthwise"),
 )
-"""The files of a set; the name of each begins with its direction."""
+"""The files of a set, whose names begin with their direction."""
 
 _ONE = Extent(m=1, n=1, k=1)
 
 
 @functools.cache
 def extent_of(text: str) -> Extent:
-    """The extents that ``128x128x32`` stands for; ValueError for anything else."""
+    """Parse extents such as ``128x128x32``; ValueError for anything else."""
     m, n, k = map(int, text.split("x"))
     return Extent(m=m, n=n, k=k)
 
 
 @functools.cache
 def plane_of(text: str) -> Plane:
-    """The extents that ``8x8`` stands for; ValueError for anything else."""
+    """Parse extents such as ``8x8``; ValueError for anything else."""
     h, w = map(int, text.split("x"))
     return Plane(h=h, w=w)
 
 
 @functools.cache
 def vectors_of(text: str) -> Vectors:
-    """The vectors that ``8,8,4`` stands for; ValueError for anything else."""
+    """Parse vectors such as ``8,8,4``; ValueError for anything else."""
     a, b, c = map(int, text.split(","))
     return Vectors(a=a, b=b, c=c)
 
 
-# Column → field and how its text is read.
+# Column → field, and the parser of its text.
 _COLUMNS: Mapping[str, tuple[str, Callable[[str], Any]]] = {
     "tile": ("tile", extent_of),
     "waves": ("wave", extent_of),
@@ -68,7 +68,7 @@ _COLUMNS: Mapping[str, tuple[str, Callable[[str], Any]]] = {
 
 @functools.cache
 def read_instances(backend: str, name: str, file: str) -> tuple[GroupedConvSpec, ...]:
-    """The specs of ``data/<backend>/<name>/<file>.conf`` in the order of its lines; none if there is no such file."""
+    """Return the specs of ``data/<backend>/<name>/<file>.conf`` in line order; none if there is no such file."""
     root = importlib.resources.files("kernelwright.codegen.operations.convolution")
     path = root.joinpath("data", backend, name, f"{file}.conf")
     if not path.is_file():
@@ -77,7 +77,7 @@ def read_instances(backend: str, name: str, file: str) -> tuple[GroupedConvSpec,
 
 
 def parse_instances(text: str, file: str, origin: str) -> Iterator[GroupedConvSpec]:
-    """The specs of a configuration file called ``file``; SpecError, with the line, for what cannot be read."""
+    """Yield the specs of a configuration file called ``file``; SpecError, with the line, for unreadable text."""
     head, *lines = text.splitlines()
     columns = _columns(head, origin)
     for number, line in enumerate(lines, start=2):
@@ -85,12 +85,12 @@ def parse_instances(text: str, file: str, origin: str) -> Iterator[GroupedConvSp
             continue
         try:
             yield from _instances(line.split(), columns, file)
-        except ValueError as error:  # SpecError among them
+        except ValueError as error:  # includes SpecError
             raise SpecError(f"{origin}:{number}: {line.strip()!r} is no kernel: {error}") from None
 
 
 def _columns(head: str, origin: str) -> list[str]:
-    """The columns that the first line names; names are separated by more than their own blanks."""
+    """Return the columns that the first line names, by matching known names, which may contain blanks."""
     rest, columns = head.lstrip("# "), []
     names = ("layouts", "dtypes", *_COLUMNS, "further fields")
     while rest:

@@ -1,4 +1,4 @@
-"""The readable name of a convolution kernel: CK Tile's grammar, completed until two specs never share a name."""
+"""The readable name of a convolution kernel: CK Tile's grammar, extended so that two specs never share a name."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _DIRECTIONS: Mapping[Direction, str] = {
     Direction.BACKWARD_DATA: "bwd_data",
     Direction.BACKWARD_WEIGHT: "bwd_weight",
 }
-# The grammar leaves these vectors out.
+# Vectors that the name leaves out.
 _USUAL_VECTORS = (4, 8, 8)
 _MAX_LENGTH = 240
 _DIGEST = 16
@@ -23,9 +23,9 @@ _DIGEST = 16
 def kernel_name(spec: GroupedConvSpec) -> str:
     """A file name of at most 240 characters from [a-z A-Z 0-9 _], unique within an architecture; never parse it.
 
-    ``grouped_conv_<direction>[_depthwise]_<dtype>_<layout>_<n>d_<pipeline>_<epilogue>_<scheduler>_<tile>_<wave>_
-    <warp tile>``, then one suffix for each remaining field that differs from its default. What would be longer, which
-    no legal kernel is, ends in a digest of the whole.
+    ``grouped_conv_<direction>[_depthwise]_<dtype>_<layout>_<n>d_<pipeline>_<epilogue>_<scheduler>_<tile>_<wave>_ <warp
+    tile>``, then one suffix for each remaining field that differs from its default. A longer name, which no legal
+    kernel has, ends in a digest of the whole.
     """
     parts = [
         f"grouped_conv_{_DIRECTIONS[spec.direction]}{'_depthwise' * spec.depthwise}_{spec.dtype}_{spec.layout}",

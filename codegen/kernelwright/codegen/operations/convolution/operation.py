@@ -18,13 +18,13 @@ from kernelwright.codegen.operations.convolution.spec import GroupedConvSpec, co
 from kernelwright.codegen.operations.convolution.time_model.model import ConvTimeModel
 
 _PACKAGE = "kernelwright.codegen.operations.convolution"
-# Backend → its templates by suffix.
+# Templates by backend and suffix.
 _TEMPLATES: Mapping[str, Mapping[str, str]] = {
     "cpu": {".hpp": "templates/cpu/convolution.hpp.jinja"},
     "cutlass": {".hpp": "templates/cutlass/convolution.hpp.jinja"},
     "ck_tile": {".hpp": "templates/ck_tile/convolution.hpp.jinja", ".c": "templates/ck_tile/convolution.c.jinja"},
 }
-# Endings of symbols of device functions beside the convolution itself.
+# Suffixes of symbols of device functions that run besides the convolution itself.
 _HELPERS = ("_sum", "_conv_helper_")
 
 
@@ -33,7 +33,7 @@ def _features(spec: GroupedConvSpec, arch: Arch) -> tuple[str, ...]:
 
 
 def _expects(kernel: Kernel, arch: Arch) -> Expectation:
-    """One device function, with matrix instructions unless depthwise; what adds slices up runs beside it."""
+    """Expect one device function, with matrix instructions unless depthwise; those that add up slices run beside it."""
     return Expectation(1, not conv_spec(kernel).depthwise, _HELPERS)
 
 
@@ -55,4 +55,4 @@ CONVOLUTION = FolderOperation(
     time_model=ConvTimeModel(),
     joins=True,
 )
-"""The operation in the registry."""
+"""The operation as the registry lists it."""

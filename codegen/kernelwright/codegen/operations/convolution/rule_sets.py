@@ -1,7 +1,7 @@
-"""The rule sets of convolution by name: which specs belong to each on an architecture.
+"""The rule sets of convolution by name, and which specs belong to each on an architecture.
 
 A spec belongs to a set if the set lists it and the rules of the operation hold on the architecture. A backend may have
-further rules: what it cannot build is in the rule set, but no kernel (see :mod:`.sets`).
+further rules: what it cannot build is in the rule set, but is no kernel (see :mod:`.sets`).
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ RULE_SETS: Mapping[str, str] = MappingProxyType(
         "full": "all curated tiles with all that goes with them",
     }
 )
-"""The rule sets and what each is for."""
+"""The rule sets and their purposes."""
 
 CONTAINED: tuple[tuple[str, str], ...] = (
     ("profiler", "full"),
@@ -39,11 +39,11 @@ CONTAINED: tuple[tuple[str, str], ...] = (
     ("full_tests", "full"),
     ("tiny", "full_tests"),
 )
-"""Every spec of the first is one of the second, on every architecture."""
+"""Pairs of sets: on every architecture, each spec of the first is also in the second."""
 
 
 def rule_set(name: str, arch: Arch) -> tuple[GroupedConvSpec, ...]:
-    """The specs of a set on an architecture, each once, in the set's order; KeyError for an unknown name."""
+    """Return the specs of a set on an architecture, each once, in set order; KeyError for an unknown name."""
     if name not in RULE_SETS:
         raise KeyError(name)
     if arch.backend == "ck_tile" and name == "full":
@@ -62,7 +62,7 @@ def rule_set(name: str, arch: Arch) -> tuple[GroupedConvSpec, ...]:
 
 
 def missing(inner: str, outer: str, arch: Arch) -> tuple[GroupedConvSpec, ...]:
-    """The specs of a set that another one lacks; none where it is contained."""
+    """Return the specs of a set that another one lacks; none where it is contained."""
     known = set(rule_set(outer, arch))
     return tuple(spec for spec in rule_set(inner, arch) if spec not in known)
 

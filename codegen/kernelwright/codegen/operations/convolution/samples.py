@@ -1,4 +1,4 @@
-"""Rule sets that are samples of ``full``: every fifth kernel of each kind, and one of each kind."""
+"""Rule sets sampled from ``full``: every fifth kernel of each kind, and one of each kind."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _AT_LEAST = 10
 
 
 def category(spec: GroupedConvSpec) -> str:
-    """What is unusual about a kernel, in one word."""
+    """Return one word for what is unusual about a kernel."""
     for word, holds in (
         ("depthwise", spec.depthwise),
         ("stream_k", spec.stream_k is not StreamK.NONE),
@@ -27,9 +27,9 @@ def category(spec: GroupedConvSpec) -> str:
 
 
 def one_in_five(specs: Sequence[GroupedConvSpec]) -> tuple[GroupedConvSpec, ...]:
-    """Every fifth spec of each category and dtype, the first of them at least.
+    """Return every fifth spec of each category and dtype, including the first.
 
-    Then one for each combination of variant, dtype, pipeline and scheduler that is not among these.
+    Adds one for each combination of variant, dtype, pipeline and scheduler that is not among these.
     """
     counts: dict[object, int] = {}
     chosen: dict[GroupedConvSpec, None] = {}
@@ -47,7 +47,7 @@ def one_in_five(specs: Sequence[GroupedConvSpec]) -> tuple[GroupedConvSpec, ...]
 
 
 def smallest(specs: Sequence[GroupedConvSpec]) -> tuple[GroupedConvSpec, ...]:
-    """The first spec of each category, direction and number of dimensions; then in turns, until there are ten."""
+    """Return the first spec of each category, direction and number of dimensions; then more in turns, up to ten."""
     groups: dict[object, list[GroupedConvSpec]] = {}
     for spec in specs:
         groups.setdefault((category(spec), spec.direction, spec.spatial_dims), []).append(spec)

@@ -1,4 +1,4 @@
-"""Convolution's kernel sets: what of each rule set the backend of an architecture can build."""
+"""Convolution's kernel sets: the part of each rule set that the backend of an architecture can build."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from kernelwright.codegen.selecting.validate import validate
 
 
 class ConvSets(KernelSets):
-    """The sets as :class:`kernelwright.codegen.operation.KernelSets` asks for them."""
+    """The sets, as :class:`kernelwright.codegen.operation.KernelSets` describes them."""
 
     examples = ("default", "essential")
 
     @property
     def spellings(self) -> Mapping[str, str]:
-        """With a word before them that tells them from sets of GEMM."""
+        """Names with a prefix that distinguishes them from GEMM's sets."""
         return {f"conv_{name}": name for name in RULE_SETS}
 
     def names(self) -> tuple[str, ...]:
@@ -28,13 +28,13 @@ class ConvSets(KernelSets):
         return tuple(RULE_SETS)
 
     def archs(self, name: str) -> tuple[str, ...]:
-        """The shipped architectures that a set has kernels for, sorted; EmptyExpansionError if none has."""
+        """Return the shipped architectures that a set has kernels for, sorted; EmptyExpansionError if none has."""
         return archs_with(lambda arch: self.expand(name, arch))
 
     def expand(self, name: str, arch: Arch) -> Expansion:
-        """The kernels of a rule set that the architecture's backend can build, and how many each rule refused.
+        """Return the kernels of a rule set that the architecture's backend can build, and how many each rule refused.
 
-        EmptyExpansionError, with the reasons, where it has none.
+        EmptyExpansionError, with the reasons, if there are none.
         """
         if "convolution" not in arch.operations:
             raise EmptyExpansionError(
@@ -54,7 +54,7 @@ class ConvSets(KernelSets):
         return Expansion(tuple(kernels), dict(sorted(refused.counts.items())))
 
     def missing_kernels(self, name: str, arch: Arch) -> tuple[str, ...]:
-        """A sentence for each member of a rule set that is missing in one of those that contain it."""
+        """Return a sentence for each member of a rule set that is missing from a set that must contain it."""
         return tuple(
             f"{kernel_name(spec)} is in convolution:{inner} and not in convolution:{outer} on {arch.name}"
             for inner, outer in CONTAINED

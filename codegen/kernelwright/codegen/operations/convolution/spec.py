@@ -15,7 +15,7 @@ from kernelwright.problems.convolution.description import DIMS, ConvLayout, Conv
 
 
 class Direction(StrEnum):
-    """What is computed from what. x is the input, w the weights, y the output, dx, dw and dy their gradients."""
+    """Direction of a convolution. x is the input, w the weights, y the output; dx, dw and dy are their gradients."""
 
     FORWARD = "forward"  # y from x and w
     BACKWARD_DATA = "backward_data"  # dx from dy and w
@@ -27,11 +27,11 @@ OPS: Mapping[Direction, ConvOp] = {
     Direction.BACKWARD_DATA: ConvOp.BACKWARD_DATA,
     Direction.BACKWARD_WEIGHT: ConvOp.WEIGHT_SLICES,
 }
-"""What kernels serve: backward weight is planned in stages, of which a kernel serves the one that multiplies."""
+"""Operations that kernels serve: backward weight is planned in stages, and kernels serve the one that multiplies."""
 
 
 SPATIAL_DIMS: Mapping[ConvLayout, int] = {ConvLayout(name): dims for name, dims in DIMS.items()}
-"""How many spatial extents images of a layout have."""
+"""Number of spatial extents by layout."""
 
 
 class ConvPipeline(StrEnum):
@@ -49,7 +49,7 @@ class ConvPipeline(StrEnum):
     WAVELET = "wavelet"  # some waves only load
     TMA = "tma"  # NVIDIA: image points and weights by TMA, a few stages ahead
     PACKED = "packed"  # CPU: both operands of the implicit GEMM packed into cache blocks
-    DIRECT = "direct"  # no GEMM: each output is summed where it lies (depthwise)
+    DIRECT = "direct"  # no GEMM: each output is summed in place (depthwise)
 
 
 class ConvEpilogue(StrEnum):
@@ -169,12 +169,12 @@ class GroupedConvSpec(Spec):
 
     @property
     def spatial_dims(self) -> int:
-        """1, 2 or 3, as the layout says."""
+        """1, 2 or 3, from the layout."""
         return SPATIAL_DIMS[self.layout]
 
     @property
     def fused(self) -> bool:
-        """Does the epilogue more than convert?"""
+        """Whether the epilogue does more than convert."""
         return self.bias or self.residual or self.activation is not Activation.NONE
 
     @property
@@ -184,11 +184,11 @@ class GroupedConvSpec(Spec):
 
 
 VARIANTS = (*map(str, Direction), *(f"{direction}_depthwise" for direction in Direction))
-"""What :attr:`GroupedConvSpec.variant` may be."""
+"""Values of :attr:`GroupedConvSpec.variant`."""
 
 
 def conv_spec(kernel: Kernel) -> GroupedConvSpec:
-    """The spec of a convolution kernel; TypeError for a kernel of another operation."""
+    """Return the spec of a convolution kernel; TypeError for a kernel of another operation."""
     if not isinstance(kernel.spec, GroupedConvSpec):
         raise TypeError(f"{kernel.name} is a kernel of {kernel.spec.op}, not of convolution")
     return kernel.spec

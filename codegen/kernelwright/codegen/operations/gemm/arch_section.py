@@ -1,4 +1,4 @@
-"""What an architecture says of GEMM kernels: its file's section ``operations.gemm``."""
+"""The section ``operations.gemm`` of an architecture file."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from kernelwright.codegen.tiled.sections import FrozenModel, TiledSection, check
 
 
 class PipelineLimits(FrozenModel):
-    """What can be combined with one pipeline.
+    """Legal combinations with one pipeline.
 
     ``lds_bytes`` bounds one stage of A and B (``tile_m * tile_k * bytes(A) + tile_n * tile_k * bytes(B)``); a pipeline
-    with ``double_buffer`` keeps two such stages, so its bound is half of what the architecture has. None: no bound. A
-    pipeline that is ``named`` is taken by specs alone that name it.
+    with ``double_buffer`` keeps two such stages, so its bound is half of the architecture's LDS. None: no bound. A
+    pipeline that is ``named`` is taken only by specs that name it.
     """
 
     schedulers: tuple[str, ...] = Field(min_length=1)
@@ -44,7 +44,7 @@ class GemmSection(TiledSection):
 
     A dtype key is ``<a>_<b>_<acc>``, e.g. ``fp16_fp16_fp32``. ``instruction_tiles`` are the warp tiles that CK Tile
     compiles to matrix instructions, by the dtype of A; ``emulated_dtypes`` are those that it multiplies without one,
-    and wrongly.
+    with wrong results.
     """
 
     layouts: tuple[str, ...] = Field(min_length=1)
@@ -71,12 +71,12 @@ class GemmSection(TiledSection):
 
     @functools.cached_property
     def epilogues(self) -> tuple[str, ...]:
-        """Every epilogue that some pipeline offers."""
+        """Every epilogue that a pipeline offers."""
         return tuple(dict.fromkeys(item for limits in self.pipelines.values() for item in limits.epilogues))
 
     @functools.cached_property
     def schedulers(self) -> tuple[str, ...]:
-        """Every scheduler that some pipeline offers."""
+        """Every scheduler that a pipeline offers."""
         return tuple(dict.fromkeys(item for limits in self.pipelines.values() for item in limits.schedulers))
 
     @functools.cached_property
@@ -90,15 +90,15 @@ class GemmSection(TiledSection):
         return {key: frozenset(tiles) for key, tiles in self.preshuffle_warp_tiles.items()}
 
     def lds_budget(self, pipeline: str) -> int | None:
-        """Bytes that one stage of A and B may take; None where the pipeline has no bound. KeyError: not offered."""
+        """The bytes that one stage of A and B may take; None without a bound. KeyError for a pipeline not offered."""
         return self.pipelines[pipeline].lds_bytes
 
     def features(self, dtypes: str, warp_tile_k: int) -> tuple[str, ...]:
-        """What a device must have beyond the architecture for kernels of this dtype key and warp-tile K."""
+        """Return the features that a device needs beyond the architecture for this dtype key and warp-tile K."""
         needs = (need for need in self.feature_needs if (need.dtypes, need.warp_tile_k) == (dtypes, warp_tile_k))
         return tuple(sorted(need.feature for need in needs))
 
 
 def gemm_section(arch: Arch) -> GemmSection:
-    """The section of an architecture; ArchError if there is none, or if it is malformed."""
+    """Return the GEMM section of an architecture; ArchError if there is none, or if it is malformed."""
     return arch.section("gemm", GemmSection)

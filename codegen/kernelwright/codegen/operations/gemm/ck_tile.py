@@ -20,7 +20,7 @@ from kernelwright.codegen.operations.gemm.spec import (
 from kernelwright.codegen.symbols import CK_TILE_DTYPES
 from kernelwright.codegen.trees import launcher_files
 
-# None: CK Tile (or this backend) has no such thing; constraints/ck_tile.py says why.
+# None: not in CK Tile (or this backend); constraints/ck_tile.py says why.
 DTYPES = CK_TILE_DTYPES
 LAYOUTS: Mapping[Layout, tuple[str, str] | None] = {
     Layout.RCR: ("row_major", "col_major"),
@@ -52,7 +52,7 @@ SCHEDULERS: Mapping[Scheduler, str | None] = {
     Scheduler.COOPERATIVE: None,
     Scheduler.PINGPONG: None,
 }
-# The types of d_op and activation have the names that the specs use.
+# The C++ types of d_op and activation have the names that the specs use.
 STREAM_K: Mapping[StreamK, str | None] = {
     StreamK.NONE: "void",
     StreamK.LINEAR: "kernelwright::hip::linear",
@@ -64,7 +64,7 @@ TREES = ("hip_gemm", "gemm", "abi")
 """Launcher sources that a library with GEMM kernels contains."""
 
 SUM_SUFFIX = "_sum"
-"""How the symbol of the device function ends that adds the slices of a split K up."""
+"""Suffix of the symbol of the device function that adds up the slices of split-K."""
 
 _Member = TypeVar("_Member")
 _Symbol = TypeVar("_Symbol")
@@ -72,7 +72,7 @@ _ABI_LAYOUT = {"row_major": "KW_ROW_MAJOR", "col_major": "KW_COL_MAJOR"}
 
 
 def context(kernel: Kernel, arch: Arch) -> Mapping[str, object]:
-    """Symbols of the templates below ``templates/ck_tile``; KeyError for a member that the backend refuses."""
+    """The symbols of the templates below ``templates/ck_tile``; KeyError for a member that the backend refuses."""
     spec = gemm_spec(kernel)
     layout_a, layout_b = _symbol(LAYOUTS, spec.layout)
     dtypes = {"a": spec.dtype_a, "b": spec.dtype_b, "c": spec.dtype_c, "acc": spec.dtype_acc}

@@ -1,4 +1,4 @@
-"""From the fields that a user writes to all fields of a GEMM spec, with the architecture's defaults."""
+"""Completes the fields that a user writes to a full GEMM spec, with the architecture's defaults."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ SHORTHANDS: Mapping[str, Shorthand] = {"dtype": Shorthand("dtype_a", "Element ty
 """Fields of a partial spec that stand for several fields."""
 
 PARTIAL = PartialFields(GemmSpec, SHORTHANDS)
-"""The keys that a partial spec may have, and their spellings."""
+"""Keys that a partial spec may have, and their spellings."""
 
 
 def complete(raw: Mapping[str, Any], arch: Arch) -> dict[str, Any]:
-    """The fields of :class:`GemmSpec` that ``raw`` stands for; SpecError for unknown keys and enum values.
+    """Return the fields of :class:`GemmSpec` that ``raw`` stands for; SpecError for unknown keys and enum values.
 
     ``dtype`` stands for ``dtype_a`` and ``dtype_b``; ``dtype_acc`` and ``dtype_c`` follow from ``dtype_a``; extents are
     ``{"m", "n", "k"}``, ``[m, n, k]`` or flat (``tile_m``). Padding is on. Where the architecture has one pipeline for
-    plain B, one for shuffled B or one wave set, or a pipeline one epilogue and scheduler, it need not be named: the
-    first that the architecture lists is taken.
+    plain B, one for shuffled B or one wave set, or a pipeline one epilogue and scheduler, it may be omitted: the first
+    that the architecture lists is taken.
     """
     fields = PARTIAL.read(raw)
     _fill(fields, arch)

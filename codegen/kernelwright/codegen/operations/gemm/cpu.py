@@ -1,6 +1,6 @@
-"""GEMM on CPUs: the C++ symbols of its kernels and which members have none.
+"""GEMM on CPUs: the C++ symbols of its kernels, and the members without one.
 
-The kernels stand in dispatcher_cpp/include/kernelwright/cpu.
+The kernels are in dispatcher_cpp/include/kernelwright/cpu.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ OUTPUTS: Mapping[DType, tuple[DType, ...]] = {
     DType.FP32: (DType.FP32, DType.FP16, DType.BF16),
     DType.INT32: (DType.INT32,),
 }
-"""By what products are summed in: what sums are converted to."""
+"""Types that sums are converted to, by accumulator type."""
 
 SUMS: Mapping[DType, DType] = {
     DType.FP32: DType.FP32,
@@ -39,7 +39,7 @@ SUMS: Mapping[DType, DType] = {
     DType.BF16: DType.FP32,
     DType.INT8: DType.INT32,
 }
-"""By dtype of A and B: what their products are summed in."""
+"""Accumulator types by dtype of A and B."""
 
 OPERATIONS: Mapping[tuple[DType, int], str] = {
     (DType.FP32, 1): "widened_fma<fp32>",
@@ -51,10 +51,10 @@ OPERATIONS: Mapping[tuple[DType, int], str] = {
     (DType.BF16, 32): "bf16_tiles",
     (DType.INT8, 64): "int8_tiles",
 }
-"""By dtype of A and B and the values of K that one instruction sums (warp_tile.k); the last two are AMX."""
+"""C++ operations by dtype of A and B and values of K that one instruction sums (warp_tile.k); the last two are AMX."""
 
 TILES: Mapping[tuple[DType, int], int] = {(DType.BF16, 32): 2, (DType.INT8, 64): 4}
-"""Operations on AMX tiles of 16 rows by 16 units of 4 bytes, and the values of K in a unit."""
+"""Operations on AMX tiles of 16 rows by 16 units of 4 bytes, and the number of K values in a unit."""
 
 LAYOUTS: Mapping[Layout, tuple[str, str]] = {
     Layout.RCR: ("KW_ROW_MAJOR", "KW_COL_MAJOR"),
@@ -62,7 +62,7 @@ LAYOUTS: Mapping[Layout, tuple[str, str]] = {
     Layout.CRR: ("KW_COL_MAJOR", "KW_ROW_MAJOR"),
     Layout.CCR: ("KW_COL_MAJOR", "KW_COL_MAJOR"),
 }
-"""kw_layout of A and B; C is row-major."""
+"""kw_layout values of A and B; C is row-major."""
 
 D_OPS: Mapping[DOp, str] = {DOp.ADD: "KW_D_ADD", DOp.MULTIPLY: "KW_D_MULTIPLY"}
 
@@ -76,13 +76,13 @@ STREAM_K: Mapping[StreamK, str] = {
 
 SOURCES = launcher_files("cpu", "gemm", "launch")
 TREES = ("cpu_gemm",)
-"""Launcher sources that a library with GEMM kernels contains beside the driver of all CPU kernels."""
+"""Launcher sources that a library with GEMM kernels contains, besides the driver of all CPU kernels."""
 
 MAX_SPLIT_K = 64
-"""Slices that a split-K kernel sums at most."""
+"""The most slices that a split-K kernel sums."""
 
 SHIFTED = frozenset({(DType.INT8, 4)})
-"""Operations that keep a further row of sums, which corrects for an operand without sign, and a constant."""
+"""Operations that keep an extra row of sums, which corrects for an unsigned operand, and a constant."""
 
 PIPELINES = (Pipeline.PACKED, Pipeline.PRESHUFFLEV2)
 EPILOGUES = (Epilogue.DEFAULT,)
@@ -90,7 +90,7 @@ SCHEDULERS = (Scheduler.DEFAULT,)
 
 
 def context(kernel: Kernel, arch: Arch) -> Mapping[str, object]:
-    """C++ symbols for ``templates/cpu/gemm.hpp.jinja``; the spec must have passed the rules."""
+    """Return the C++ symbols for ``templates/cpu/gemm.hpp.jinja``; the spec must have passed the rules."""
     spec = gemm_spec(kernel)
     layout_a, layout_b = LAYOUTS[spec.layout]
     features = gemm_section(arch).features(spec.dtype_key, spec.warp_tile.k)
@@ -107,7 +107,7 @@ def context(kernel: Kernel, arch: Arch) -> Mapping[str, object]:
 
 
 def _enumerator(feature: str) -> str:
-    """The name of kernelwright::cpu::feature for a feature of the architecture file: kAvx512Bf16 for avx512_bf16."""
+    """Return the name of kernelwright::cpu::feature for an architecture file's feature: kAvx512Bf16 for avx512_bf16."""
     return "k" + "".join(part.capitalize() for part in feature.split("_"))
 
 

@@ -1,4 +1,4 @@
-"""GEMM through CUTLASS: its C++ symbols for the words of a spec. The rules refuse words that are absent."""
+"""GEMM through CUTLASS: its C++ symbols for the words of a spec. The rules refuse words without one."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ TREES = ("cuda_src_gemm",)
 """Launcher sources that a library with GEMM kernels contains."""
 
 MAX_SPLIT_K = 32
-"""Slices that a split-K kernel sums at most."""
+"""The most slices that a split-K kernel sums."""
 
 # fp32 operands are absent on purpose: the tensor cores would round them to tf32.
 ELEMENTS = part(CUTLASS_DTYPES, DType.FP16, DType.BF16, DType.FP8, DType.BF8, DType.INT8)
@@ -61,10 +61,10 @@ GROUPED_SCHEDULES: dict[Scheduler, tuple[str, str]] = {
         "cutlass::epilogue::PtrArrayTmaWarpSpecializedPingpong",
     ),
 }
-# For 8-bit floats wgmma's own accumulation over the whole K (as torch's use_fast_accum): promoting every few steps to
-# separate fp32 registers spills at tiles worth having (858 bytes at 128x256x128).
+# 8-bit floats use wgmma's own accumulation over the whole K (like torch's use_fast_accum): promoting every few steps to
+# separate fp32 registers spills at useful tiles (858 bytes at 128x256x128).
 FAST_ACCUMULATION = "FP8FastAccum"
-# CUTLASS has that schedule for K-major operands alone.
+# CUTLASS has that schedule for K-major operands only.
 FAST_ACCUMULATION_LAYOUTS = frozenset({Layout.RCR})
 FAST_ACCUMULATION_DTYPES = frozenset({DType.FP8, DType.BF8})
 
@@ -75,7 +75,7 @@ WGMMA_ROWS = 64
 
 
 def swapped(spec: GemmSpec) -> bool:
-    """Does the kernel compute C^T = B^T A^T, so that wgmma's 64 rows lie along N? The warp tile says so."""
+    """Whether the kernel computes C^T = B^T A^T, so that wgmma's 64 rows lie along N, as the warp tile says."""
     warp = spec.warp_tile
     plain = (warp.m, warp.n) == (WGMMA_ROWS, spec.tile.n)
     return not plain and (warp.m, warp.n) == (spec.tile.m, WGMMA_ROWS)
@@ -85,24 +85,24 @@ _COMMON_COLUMNS = frozenset({8, 16, 24, 32, 64, 96, 128, 192, 256})
 
 
 def all_shapes(spec: GemmSpec) -> bool:
-    """Must CuTe know the rarer wgmma shapes? Without them it cuts a tile of 224 columns into seven of 32."""
+    """Whether CuTe must know the rarer wgmma shapes. Without them it cuts a tile of 224 columns into seven of 32."""
     columns = spec.tile.m if swapped(spec) else spec.tile.n
     return columns not in _COMMON_COLUMNS
 
 
 def cut(spec: GemmSpec) -> bool:
-    """Do several workgroups share a tile along K?"""
+    """Whether several workgroups share a tile along K."""
     return spec.split_k or spec.stream_k is not StreamK.NONE
 
 
 def tile_scheduler(spec: GemmSpec) -> str:
-    """The tag of who works on which part of which tile: CUTLASS's, or that of ``cuda/gemm/split_k.hpp``."""
+    """Return the tag of the tile scheduler: CUTLASS's, or that of ``cuda/gemm/split_k.hpp``."""
     if spec.split_k:
         return "kernelwright::cuda::split_k_scheduler"
     return "cutlass::gemm::StreamKScheduler" if cut(spec) else "cutlass::gemm::PersistentScheduler"
 
 
-# By pipeline: epilogues and schedulers. Threads that copy operands themselves have one of each.
+# Epilogues and schedulers by pipeline. Kernels whose threads copy operands themselves have one of each.
 PIPELINES: Mapping[Pipeline, tuple[Epilogue, tuple[Scheduler, ...]]] = {
     Pipeline.TMA: (Epilogue.TMA, tuple(MAINLOOP_SCHEDULES)),
     Pipeline.CP_ASYNC: (Epilogue.DEFAULT, (Scheduler.DEFAULT,)),
@@ -113,7 +113,7 @@ ABI_LAYOUTS = {"r": "KW_ROW_MAJOR", "c": "KW_COL_MAJOR"}
 
 
 def context(kernel: Kernel, arch: Arch) -> Mapping[str, object]:
-    """C++ symbols for ``templates/cutlass/gemm.hpp.jinja``; the spec must have passed the rules."""
+    """Return the C++ symbols for ``templates/cutlass/gemm.hpp.jinja``; the spec must have passed the rules."""
     spec = gemm_spec(kernel)
     layout_a, layout_b = LAYOUTS[spec.layout]
     copied = spec.pipeline is Pipeline.CP_ASYNC

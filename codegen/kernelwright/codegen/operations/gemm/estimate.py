@@ -1,4 +1,4 @@
-"""How long a kernel takes to compile, roughly: for the order of a build and its progress, nothing else."""
+"""Rough compile time of a kernel: for the order of a build and its progress, nothing else."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _INSTRUCTION_S = {"cpu": 0.01, "ck_tile": 0.1, "cutlass": 0.3}
 
 
 def compile_seconds(kernel: Kernel, arch: Arch) -> float:
-    """Estimated processor seconds; what an earlier build measured is better (see ``schedule.Experience``)."""
+    """The estimated processor seconds; measurements of an earlier build are better (see ``schedule.Experience``)."""
     spec = gemm_spec(kernel)
     tile, wave, warp = spec.tile, spec.wave, spec.warp_tile
     if arch.backend == "cpu":

@@ -1,4 +1,4 @@
-"""The combinations of a GEMM configuration, for each of its variants."""
+"""Combinations of a GEMM configuration, for each of its variants."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ from kernelwright.codegen.selecting.specs import build_spec
 from kernelwright.codegen.selecting.validate import validate
 from kernelwright.codegen.violations import SpecError, Violation
 
-# How CK Tile's configurations call the number of waves.
+# Names of wave counts in CK Tile's configurations.
 _RENAMED = {f"warp_{axis}": f"wave_{axis}" for axis in "mnk"}
 
 
 def expand_gemm(config: Mapping[str, Any], arch: Arch) -> Iterator[tuple[Kernel, tuple[Violation, ...]]]:
-    """Every combination, with the violations that refuse it; SpecError for a malformed configuration.
+    """Yield every combination, with the violations that refuse it; SpecError for a malformed configuration.
 
-    Fields are those of :mod:`kernelwright.codegen.operations.gemm.complete`; ``warp_m`` and its like are accepted for
-    ``wave_m``. Beside the sections may stand ``variants``, for each of which the kernels of that variant are taken (see
-    :mod:`kernelwright.codegen.operations.gemm.variants`).
+    Fields are those of :mod:`kernelwright.codegen.operations.gemm.complete`; ``warp_m`` and the like are accepted for
+    ``wave_m``. Besides the sections there may be ``variants``, for each of which the kernels of that variant are taken
+    (see :mod:`kernelwright.codegen.operations.gemm.variants`).
     """
     check_keys(config, KEYS)
     total = 0

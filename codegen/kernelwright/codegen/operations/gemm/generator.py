@@ -1,4 +1,4 @@
-"""GEMM kernels asked for as users of the CK Tile dispatcher ask: data types, layouts, variants, a set or a file."""
+"""GEMM kernels requested as in the CK Tile dispatcher: by data types, layouts, variants, a set or a file."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from kernelwright.codegen.selecting.sets import expand_set
 from kernelwright.codegen.violations import SpecError
 
 DATATYPE, LAYOUT = "fp16", "rcr"
-"""What is meant where neither the options nor a configuration say."""
+"""Defaults for what neither the options nor a configuration state."""
 
-# The purposes of preselected sets that make up a variant.
+# Purposes of preselected sets that make up a variant.
 _PURPOSES: Mapping[str, Sequence[str]] = {"standard": ("compute", "memory", "latency", "split_k")}
 
 
@@ -41,11 +41,11 @@ class GemmGenerator:
     def expansions(
         self, wanted: Mapping[str, Sequence[str]], preselected: str | None, config: object, arch: Arch
     ) -> Iterator[Expansion]:
-        """The kernels of each combination of the options; each has at least one.
+        """Yield the kernels of each combination of the options; each has at least one.
 
         Without ``preselected`` and ``config`` these are the preselected sets of data type, layout and variant. Raises
-        SpecError and its kinds for an unknown set or variant, options that contradict the set or the configuration, and
-        for a combination without kernels, with the reasons.
+        SpecError or a subclass for an unknown set or variant, options that contradict the set or the configuration, and
+        a combination without kernels, with the reasons.
         """
         variants = checked_variants(wanted["variants"]) if wanted["variants"] else []
         if preselected is not None:
@@ -97,7 +97,7 @@ def _of_variant(dtype: str, layout: str, variant: str, arch: Arch) -> Expansion:
 
 
 def _combinations(wanted: Mapping[str, Sequence[str]], config: object) -> Iterator[dict[str, str]]:
-    """Data type and layout of each part; without those that the configuration states."""
+    """Yield data type and layout of each part, except those that the configuration states."""
     stated = set()
     if isinstance(config, Mapping):
         stated = {key for section in config.values() if isinstance(section, Mapping) for key in section}
@@ -116,7 +116,7 @@ def _combinations(wanted: Mapping[str, Sequence[str]], config: object) -> Iterat
 
 def _completed(config: object, fields: Mapping[str, str], variants: Sequence[str]) -> object:
     if not isinstance(config, Mapping):
-        return config  # which expand_config refuses with a better sentence
+        return config  # expand_config refuses it with a better message
     if config.get("op", "gemm") != "gemm":
         stated = config["op"]
         raise SpecError(f"the configuration states op = {stated!r}; write kernelwright generate {stated} instead")

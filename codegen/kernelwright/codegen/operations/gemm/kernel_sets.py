@@ -1,4 +1,4 @@
-"""Preselected sets such as ``fp16_rcr_compute``: what a purpose wants, in its first legal form on each architecture."""
+"""Preselected sets such as ``fp16_rcr_compute``: kernels for a purpose, in their first legal form per architecture."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ GRAMMAR = (
     f"<dtype>_<layout>_<purpose> with dtype {', '.join(DTYPES)}; layout {', '.join(Layout)}; "
     f"purpose {', '.join(PURPOSES)}"
 )
-"""How the names of preselected sets are made."""
+"""The grammar of preselected set names."""
 
 
 def kernel_set_names() -> tuple[str, ...]:
@@ -45,15 +45,15 @@ def kernel_set_names() -> tuple[str, ...]:
 
 
 def kernel_set_parts(name: str) -> tuple[str, str] | None:
-    """Dtype and layout of a kernel set; None for a name that is none."""
+    """Return dtype and layout of a kernel set; None if the name is not one."""
     parts = _known().get(name)
     return None if parts is None else (str(parts[0]), str(parts[1]))
 
 
 def expand_kernel_set(name: str, arch: Arch) -> Expansion:
-    """The kernels of a set of :func:`kernel_set_names` on ``arch``, each legal and listed once, in the set's order.
+    """Return the kernels of a set of :func:`kernel_set_names` on ``arch``, each legal and listed once, in set order.
 
-    ``dropped`` counts wanted kernels of which no form is legal, by the rules that refuse the last form. Raises
+    ``dropped`` counts wanted kernels without a legal form, by the rules that refuse their last form. Raises
     EmptyExpansionError with those reasons if none is left.
     """
     dtype, layout, purpose = _known()[name]
@@ -74,7 +74,7 @@ def expand_kernel_set(name: str, arch: Arch) -> Expansion:
 
 
 def _parts(purpose: str) -> list[str]:
-    """``all`` is every other purpose; what is essential is among them already."""
+    """Return the purposes: ``all`` is every other one, which include the essential kernels already."""
     return [item for item in PURPOSES if item not in ("essential", "all")] if purpose == "all" else [purpose]
 
 

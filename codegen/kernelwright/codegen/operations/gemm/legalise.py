@@ -1,4 +1,4 @@
-"""From a kernel that is wanted to the first form of it that is legal on an architecture."""
+"""Finds the first form of a wanted kernel that is legal on an architecture."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ from kernelwright.codegen.violations import Violation
 
 
 def members_of(groups: Iterable[Mapping[str, Any]]) -> Iterator[list[dict[str, Any]]]:
-    """The forms of each wanted kernel, best first.
+    """Yield the forms of each wanted kernel, best first.
 
-    A group has ``members``, optionally ``common`` fields of them all, and ``times``: each member is wanted once with
-    the fields of each entry. Fields are those of :mod:`.complete` and three more: ``first_of``, a list
-    of fields of which the first legal ones are taken; ``k_bytes`` beside a ``tile`` of [m, n], the bytes of a row of
-    A's tile; ``waves``, "many" (the default) or "few", what to try first where no ``wave`` is named.
+    A group has ``members``, optionally ``common`` fields of all members, and ``times``: each member is wanted once with
+    the fields of each entry. Fields are those of :mod:`.complete` and three more: ``first_of``, a list of alternatives
+    of which the first legal one is taken; ``k_bytes`` with a ``tile`` of [m, n], the bytes of a row of A's tile;
+    ``waves``, "many" (the default) or "few", which to try first where no ``wave`` is named.
     """
     for group in groups:
         for member, factor in itertools.product(group["members"], group.get("times", [{}])):
@@ -35,7 +35,7 @@ def members_of(groups: Iterable[Mapping[str, Any]]) -> Iterator[list[dict[str, A
             yield [{**plain, **_merged(choice)} for choice in itertools.product(*choices)]
 
 
-# What trying other waves and warp tiles does not change.
+# Fields that are the same for other waves and warp tiles.
 _FIXED = re.compile(
     "dtype|pipeline|scheduler|epilogue|preshuffle|persistent|split_k|cluster|pad|batched|grouped|stream_k|num_d"
 )
@@ -44,10 +44,10 @@ _FIXED = re.compile(
 def first_legal(
     forms: Sequence[Mapping[str, Any]], dtype: DType, layout: str, arch: Arch
 ) -> tuple[Kernel | None, tuple[Violation, ...]]:
-    """The first legal kernel among the forms, or None with the reasons against the form that came closest.
+    """Return the first legal kernel among the forms, or None with the violations of the form that came closest.
 
-    Where a form names no ``wave`` or ``warp_tile``, all that the architecture has and that divide the tile are tried:
-    many or few waves first, as ``waves`` says, and for each the larger warp tiles.
+    Where a form names no ``wave`` or ``warp_tile``, all of the architecture's that divide the tile are tried: many or
+    few waves first, as ``waves`` says, and for each the larger warp tiles.
     """
     closest: tuple[Violation, ...] = ()
     for form in forms:
@@ -88,7 +88,7 @@ def _filled(form: Mapping[str, Any], dtype: DType, arch: Arch) -> Iterator[dict[
     )
     pairs = [(wave, warp) for wave in waves for warp in warp_tiles]
     fitting = [pair for pair in pairs if _divides(*pair, tile)]
-    for wave, warp in fitting or pairs[:1]:  # one that does not fit still says why
+    for wave, warp in fitting or pairs[:1]:  # a pair that does not fit still says why
         yield {**fields, "wave": list(wave), "warp_tile": list(warp)}
 
 
@@ -101,6 +101,6 @@ def _volume(tile: Triple) -> int:
 
 
 def _order(wave: Triple, few: bool) -> tuple[int, int, int]:
-    """Waves along M and N only come first; of as many, those that are spread evenly."""
+    """Sort key: waves along M and N only come first; among equal counts, evenly spread ones."""
     m, n, k = wave
     return k, m * n if few else -m * n, abs(m - n)

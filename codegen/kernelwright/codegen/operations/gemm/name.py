@@ -1,4 +1,4 @@
-"""The readable name of a kernel: CK Tile's grammar, completed until two specs never share a name."""
+"""The readable name of a kernel: CK Tile's grammar, extended so that two specs never share a name."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def kernel_name(spec: GemmSpec) -> str:
     return name + "".join(suffix(spec) for field, suffix in _SUFFIXES.items() if is_set(spec, field)) + _variant(spec)
 
 
-# Suffixes of fields that differ from their defaults; those in _variant need more than their own field.
+# Suffixes of fields that differ from their defaults; those in _variant depend on more than their own field.
 _SUFFIXES: Mapping[str, Callable[[GemmSpec], str]] = {
     "preshuffle": lambda spec: "_preshuffle",
     "cluster": lambda spec: f"_cluster{_extent(spec.cluster)}",

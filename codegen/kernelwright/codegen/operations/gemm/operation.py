@@ -18,13 +18,13 @@ from kernelwright.codegen.operations.gemm.sets import GemmSets
 from kernelwright.codegen.operations.gemm.spec import GemmSpec
 from kernelwright.codegen.operations.gemm.time_model.model import GemmTimeModel
 
-# Backend → its templates by suffix.
+# Templates by backend and suffix.
 _TEMPLATES: Mapping[str, Mapping[str, str]] = {
     "cpu": {".hpp": "templates/cpu/gemm.hpp.jinja"},
     "ck_tile": {".hpp": "templates/ck_tile/gemm.hpp.jinja", ".c": "templates/ck_tile/gemm.c.jinja"},
     "cutlass": {".hpp": "templates/cutlass/gemm.hpp.jinja"},
 }
-# Endings and parts of symbols of device functions beside the GEMM itself.
+# Suffixes and parts of symbols of device functions that run besides the GEMM itself.
 _HELPERS = ("_sum", "kernelwright_prepare")
 
 
@@ -33,7 +33,7 @@ def _features(spec: GemmSpec, arch: Arch) -> tuple[str, ...]:
 
 
 def _expects(kernel: Kernel, arch: Arch) -> Expectation:
-    """One device function with matrix instructions; those that add slices up or fill tables run beside it."""
+    """Expect one device function with matrix instructions; those that add up slices or fill tables run besides it."""
     return Expectation(device_kernels=1, matrix_instructions=True, helpers=_HELPERS)
 
 
@@ -56,4 +56,4 @@ GEMM = FolderOperation(
     time_model=GemmTimeModel(),
     joins=True,
 )
-"""The operation in the registry."""
+"""The operation as the registry lists it."""

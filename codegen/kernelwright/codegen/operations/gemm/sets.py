@@ -1,4 +1,4 @@
-"""GEMM sets by name: those that are written per architecture, such as ``coverage``, and the preselected ones."""
+"""GEMM sets by name: those written per architecture, such as ``coverage``, and the preselected ones."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from kernelwright.codegen.selecting.expand import EmptyExpansionError, archs_wit
 
 
 class GemmSets(KernelSets):
-    """The sets as :class:`kernelwright.codegen.operation.KernelSets` asks for them."""
+    """The sets, as :class:`kernelwright.codegen.operation.KernelSets` describes them."""
 
     help = f"default, essential, coverage, release and {GRAMMAR}"
     examples = ("default", "essential")
@@ -27,19 +27,19 @@ class GemmSets(KernelSets):
         return _all_names()
 
     def holding(self, values: Mapping[str, Sequence[Any]]) -> tuple[str, ...]:
-        """Those of the data types and layouts."""
+        """The sets of the data types and layouts."""
         dtypes = [dtype for dtype in map(str, DTYPES) if dtype in values.get("dtype", DTYPES)]
         layouts = [layout for layout in map(str, Layout) if layout in values.get("layout", tuple(Layout))]
         return ("coverage", "default", *(f"{dtype}_{layout}_all" for dtype in dtypes for layout in layouts))
 
     def archs(self, name: str) -> tuple[str, ...]:
-        """The shipped architectures that a set has kernels for, sorted; EmptyExpansionError if none has."""
+        """Return the shipped architectures that a set has kernels for, sorted; EmptyExpansionError if none has."""
         if name in rule_set_names():
             return tuple(sorted({arch for part in _parts(name) for arch in _read(part)}))
         return archs_with(lambda arch: expand_kernel_set(name, arch))
 
     def expand(self, name: str, arch: Arch) -> Expansion:
-        """The kernels of a set; EmptyExpansionError, with the reasons, where it has none for ``arch``."""
+        """Return the kernels of a set; EmptyExpansionError, with the reasons, if it has none for ``arch``."""
         if name not in rule_set_names():
             return expand_kernel_set(name, arch)
         configs = [config for part in _parts(name) for config in _read(part).get(arch.name, ())]
@@ -52,7 +52,7 @@ class GemmSets(KernelSets):
 
 @functools.cache
 def rule_set_names() -> tuple[str, ...]:
-    """The sets that are written per architecture, sorted."""
+    """Return the sets that are written per architecture, sorted."""
     return tuple(sorted(item.name.removesuffix(".json") for item in _folder().iterdir() if item.name.endswith(".json")))
 
 

@@ -34,12 +34,12 @@ __all__ = [
 
 
 def default_acc_dtype(dtype_a: DType) -> DType:
-    """The accumulator type for operands of this type unless a spec states one: int32 for integers, else fp32."""
+    """Return the default accumulator type for operands of a type: int32 for integers, else fp32."""
     return DType.INT32 if dtype_a in (DType.INT8, DType.INT32) else DType.FP32
 
 
 def default_output_dtype(dtype_a: DType) -> DType:
-    """The type of C for an A of this type unless a spec states one: fp16 for 8-bit floats, int32 for int8, else A's."""
+    """Return the default type of C for an A of a type: fp16 for 8-bit floats, int32 for int8, else A's."""
     return DType(RESULT.get(dtype_a, dtype_a))
 
 
@@ -52,9 +52,9 @@ class Pipeline(StrEnum):
     COMPV6 = "compv6"
     COMP_ASYNC = "comp_async"
     PRESHUFFLEV2 = "preshufflev2"
-    NARROW = "narrow"  # AMD: compv3 that loads elements one by one, for rows of any length and alignment
+    NARROW = "narrow"  # AMD: compv3 with element-wise loads, for rows of any length and alignment
     TMA = "tma"  # NVIDIA: bulk tensor copies, warp specialised
-    CP_ASYNC = "cp_async"  # NVIDIA: copies by threads, of rows at any address
+    CP_ASYNC = "cp_async"  # NVIDIA: copies by threads, for rows at any address
     PACKED = "packed"  # CPU: both operands packed into cache blocks
 
 
@@ -157,12 +157,12 @@ class GemmSpec(Spec):
 
     @property
     def fused(self) -> bool:
-        """Does the epilogue more than scale and convert?"""
+        """Whether the epilogue does more than scale and convert."""
         return self.num_d > 0 or self.activation is not Activation.NONE
 
     @property
     def variant(self) -> str:
-        """The one word of :data:`VARIANTS` that says most about what the kernel serves."""
+        """The word of :data:`VARIANTS` that best describes what the kernel serves."""
         if self.grouped:
             return "grouped"
         if self.batched:
@@ -175,16 +175,16 @@ class GemmSpec(Spec):
 
     @cached_property
     def dtype_key(self) -> str:
-        """``<a>_<b>_<acc>``: how architecture files look up a combination of dtypes."""
+        """``<a>_<b>_<acc>``: the key by which architecture files look up a combination of dtypes."""
         return f"{self.dtype_a}_{self.dtype_b}_{self.dtype_acc}"
 
 
 VARIANTS = ("standard", "preshuffle", "multi_d", "stream_k", "batched", "grouped")
-"""What :attr:`GemmSpec.variant` may be."""
+"""Values of :attr:`GemmSpec.variant`."""
 
 
 def gemm_spec(kernel: Kernel) -> GemmSpec:
-    """The spec of a GEMM kernel; TypeError for a kernel of another operation."""
+    """Return the spec of a GEMM kernel; TypeError for a kernel of another operation."""
     if not isinstance(kernel.spec, GemmSpec):
         raise TypeError(f"{kernel.name} is a kernel of {kernel.spec.op}, not of gemm")
     return kernel.spec

@@ -1,4 +1,4 @@
-"""Variants that a configuration is expanded for: what each changes in it, in the form of the CK Tile dispatcher."""
+"""Variants that a configuration is expanded for: their changes to it, in the form of the CK Tile dispatcher."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from kernelwright.codegen.selecting.expand import check_values
 from kernelwright.codegen.violations import SpecError, closest
 
 KEYS = ("variants", "multi_d_config")
-"""What a configuration may have beside its sections, for :func:`configs_of`."""
+"""Keys that a configuration may have besides its sections, for :func:`configs_of`."""
 
-# The names that CK Tile's configurations use. Its unary ones stand for a sum of D tensors before them.
+# Names in CK Tile's configurations. Unary ones stand for a sum of D tensors before them.
 ELEMENTWISE: Mapping[str, tuple[str, str]] = {
     "MultiDAdd": ("add", "none"),
     "MultiDMultiply": ("multiply", "none"),
@@ -29,7 +29,7 @@ _MULTI_D_DEFAULT = {"elementwise_ops": ["MultiDAdd", "MultiDMultiply"], "num_d_t
 
 
 def configs_of(config: Mapping[str, Any], arch: Arch) -> list[tuple[str | None, dict[str, Any]]]:
-    """The configurations that ``config`` stands for, each with its variant; None where it says nothing of variants.
+    """Return the configurations that ``config`` stands for, each with its variant; None if it states no variants.
 
     ``variants`` lists words of VARIANTS. For each, the fields that make the variant are added unless the configuration
     states them itself: ``multi_d`` takes operations and numbers of D tensors from ``multi_d_config``, ``preshuffle``
@@ -44,7 +44,7 @@ def configs_of(config: Mapping[str, Any], arch: Arch) -> list[tuple[str | None, 
 
 
 def checked_variants(wanted: object) -> list[str]:
-    """``wanted`` if it is a list of words of VARIANTS without repetitions; SpecError otherwise."""
+    """Return ``wanted`` if it is a list of words of VARIANTS without repetitions; SpecError otherwise."""
     if not isinstance(wanted, list | tuple) or not wanted or len(set(map(str, wanted))) != len(wanted):
         raise SpecError(f"variants = {wanted!r}: write a list of different words of {', '.join(VARIANTS)}")
     for word in wanted:
@@ -91,7 +91,7 @@ def _of_variant(
 
 
 def with_problem(config: Mapping[str, Any], fields: Mapping[str, Any]) -> dict[str, Any]:
-    """The configuration with further fields in ``problem``; SpecError if that is no object."""
+    """Return the configuration with further fields in ``problem``; SpecError if that is not an object."""
     problem = config.get("problem", {})
     if not isinstance(problem, Mapping):
         raise SpecError(f"section 'problem' must be an object, not {problem!r}")

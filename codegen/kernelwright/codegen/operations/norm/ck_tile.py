@@ -1,6 +1,6 @@
 """Norms on AMD GPUs: the C++ symbols of their kernels, which are our own HIP code, and the values of their descriptors.
 
-The kernels stand in dispatcher_cpp/include/kernelwright/norm/gpu, what they need of AMD GPUs in hip/norm.
+The kernels are in dispatcher_cpp/include/kernelwright/norm/gpu, the parts specific to AMD GPUs in hip/norm.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ TREES = ("hip_norm", "norm")
 
 
 def context(kernel: Kernel, arch: Arch) -> Mapping[str, object]:
-    """Symbols of the templates below ``templates/ck_tile``; the spec must have passed the rules."""
+    """Return the symbols of the templates below ``templates/ck_tile``; the spec must have passed the rules."""
     largest = LARGEST_FNUZ if arch.fp8_format == "fnuz" else LARGEST[DType.FP8]
     norm_symbols = symbols(norm_spec(kernel), f"quantised_fp8<{largest:.0f}>")
     return {**norm_symbols, "wave": arch.wave_size, "function": f"{kernel.symbol}_norm", "sum": f"{kernel.symbol}_sum"}

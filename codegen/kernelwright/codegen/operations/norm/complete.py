@@ -1,4 +1,4 @@
-"""From the fields that a user writes to all fields of a norm's spec."""
+"""Completes the fields that a user writes to a full norm spec."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from kernelwright.codegen.selecting.partial import PartialFields
 from kernelwright.problems.shared import ITEM_BYTES
 
 PARTIAL = PartialFields(NormSpec, {})
-"""The keys that a partial spec may have."""
+"""Keys that a partial spec may have."""
 
 ACCESS_BYTES = 16
-"""What a thread of a GPU reads at once, at most."""
+"""The most bytes that a GPU thread reads at once."""
 _THREADS, _UNROLL = 256, 2
 
 
 def complete(raw: Mapping[str, Any], arch: Arch) -> dict[str, Any]:
-    """The fields of :class:`NormSpec` that ``raw`` stands for; SpecError for unknown keys and words."""
+    """Return the fields of :class:`NormSpec` that ``raw`` stands for; SpecError for unknown keys and words."""
     fields = PARTIAL.read(raw)
     if "dtype" in fields:
         fields.setdefault("dtype_y", fields["dtype"])

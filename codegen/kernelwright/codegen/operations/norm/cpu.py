@@ -1,4 +1,4 @@
-"""Norms on CPUs: the C++ symbols of their kernels, which stand in dispatcher_cpp/include/kernelwright/cpu/norm."""
+"""Norms on CPUs: the C++ symbols of their kernels, which are in dispatcher_cpp/include/kernelwright/cpu/norm."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ TREES = ("cpu_norm",)
 
 
 def context(kernel: Kernel, arch: Arch) -> Mapping[str, object]:
-    """C++ symbols for ``templates/cpu/norm.hpp.jinja``; the spec must have passed the rules."""
+    """Return the C++ symbols for ``templates/cpu/norm.hpp.jinja``; the spec must have passed the rules."""
     spec = norm_spec(kernel)
     return {
         "op": OPS[spec.kind, spec.direction].c_name,

@@ -1,6 +1,6 @@
 """Norms on NVIDIA GPUs: the C++ symbols of their kernels, which are our own CUDA code.
 
-The kernels stand in dispatcher_cpp/include/kernelwright/norm/gpu, what they need of NVIDIA GPUs in cuda/norm.
+The kernels are in dispatcher_cpp/include/kernelwright/norm/gpu, the parts specific to NVIDIA GPUs in cuda/norm.
 """
 
 from __future__ import annotations
@@ -20,5 +20,5 @@ TREES = ("cuda_src_norm",)
 
 
 def context(kernel: Kernel, arch: Arch) -> Mapping[str, object]:
-    """C++ symbols for ``templates/cutlass/norm.hpp.jinja``; the spec must have passed the rules."""
+    """Return the C++ symbols for ``templates/cutlass/norm.hpp.jinja``; the spec must have passed the rules."""
     return {**symbols(norm_spec(kernel), "quantised_fp8"), "wave": arch.wave_size}

@@ -1,4 +1,4 @@
-"""What templates of all GPU backends say of a norm."""
+"""Template variables of a norm that all GPU backends share."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from kernelwright.codegen.operations.norm.spec import OPS, Direction, Kind, Norm
 
 
 def symbols(spec: NormSpec, fp8: str) -> Mapping[str, object]:
-    """Types of ``kernelwright::norm`` have the names that specs have; ``fp8`` is that of results."""
+    """The variables; types of ``kernelwright::norm`` have the names of specs, ``fp8`` is the name for results."""
     quantised = {DType.INT8: "quantised_int8", DType.FP8: fp8}
     return {
         "op": OPS[spec.kind, spec.direction].c_name,

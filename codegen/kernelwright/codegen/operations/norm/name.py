@@ -6,9 +6,9 @@ from kernelwright.codegen.operations.norm.spec import NormSpec
 
 
 def kernel_name(spec: NormSpec) -> str:
-    """A file name, unique within an architecture; never parse it. Such as ``rms_norm_forward_bf16_int8_4``.
+    """Return a file name, unique within an architecture; never parse it. E.g. ``rms_norm_forward_bf16_int8_4``.
 
-    Of GPUs with rows of a workgroup, threads of a row, vector and unrolling: ``rms_norm_forward_bf16_1x256x8x2``.
+    On GPUs it has rows of a workgroup, threads of a row, vector and unrolling: ``rms_norm_forward_bf16_1x256x8x2``.
     """
     quantised = f"_{spec.dtype_y}" * (spec.dtype_y != spec.dtype)
     tile = (spec.rows_per_block, spec.threads_per_row, spec.vector)

@@ -10,7 +10,7 @@ from kernelwright.codegen.operations.norm.sets import NormSets
 from kernelwright.codegen.operations.norm.spec import NormSpec
 
 _HELPERS = ("_sum", "4norm6finish")
-"""In symbols of device functions that add up what gradients leave: on AMD GPUs, on NVIDIA GPUs."""
+"""Parts of symbols of device functions that add up gradients' partial sums: on AMD GPUs, on NVIDIA GPUs."""
 
 NORM = FolderOperation(
     name="norm",
@@ -27,4 +27,4 @@ NORM = FolderOperation(
     name_of=kernel_name,
     expects=lambda kernel, arch: Expectation(helpers=_HELPERS),
 )
-"""The operation in the registry."""
+"""The operation as the registry lists it."""

@@ -1,4 +1,4 @@
-"""The sets of norms: what models ask for, and every way to share a row of it to choose from."""
+"""Norm sets: what models ask for, and every way to share a row, to choose from."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ from kernelwright.codegen.selecting.specs import parse_kernel
 _CPU: Mapping[str, tuple[int, ...]] = {"essential": (4,), "default": (4,), "all": UNROLLS}
 
 _WAVE, _SHORT_BLOCK = 0, 256
-"""Threads of a row that are a wave; threads of workgroups of such rows."""
+"""Stands for a row handled by one wave; threads of the workgroups of such rows."""
 _GPU: Mapping[str, tuple[tuple[int, int], ...]] = {
     "essential": ((256, 4),),
     "default": ((_WAVE, 2), (128, 4), (512, 4)),
     "all": tuple(itertools.product((_WAVE, 128, 256, 512, 1024), (1, 2, 4))),
 }
 _GRADIENTS = {**_GPU, "essential": ((256, 2),), "default": ((_WAVE, 2), (256, 2), (512, 4))}
-"""Threads of a row and vectors that each keeps; gradients keep more for each."""
+"""Threads of a row, and vectors that each keeps; gradients keep more per vector."""
 
 
 class NormSets(KernelSets):
@@ -41,7 +41,7 @@ class NormSets(KernelSets):
         return tuple(_CPU)
 
     def archs(self, name: str) -> tuple[str, ...]:
-        """All that are shipped."""
+        """All shipped architectures."""
         return archs_with(lambda arch: self.expand(name, arch))
 
     def expand(self, name: str, arch: Arch) -> Expansion:

@@ -1,4 +1,4 @@
-"""Specs of norms: what a kernel computes, of which types, and how."""
+"""Specs of norms: what a kernel computes, with which types, and how."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from kernelwright.problems.norm.description import NormOp
 
 
 class Kind(StrEnum):
-    """What a row is divided by: the root of the mean of its squares; of layer norm, less the row's mean."""
+    """The divisor of a row: the root of the mean of its squares; layer norm first subtracts the row's mean."""
 
     RMS = "rms"
     LAYER = "layer"
 
 
 class Direction(StrEnum):
-    """The result, or the gradients of operands."""
+    """The result, or the gradients of the operands."""
 
     FORWARD = "forward"
     BACKWARD = "backward"
@@ -61,7 +61,7 @@ class NormSpec(Spec):
 
     @property
     def variant(self) -> str:
-        """Such as ``rms_forward``."""
+        """The variant, such as ``rms_forward``."""
         return f"{self.kind}_{self.direction}"
 
 
@@ -71,11 +71,11 @@ OPS = {
     (Kind.RMS, Direction.BACKWARD): NormOp.RMS_NORM_BACKWARD,
     (Kind.LAYER, Direction.BACKWARD): NormOp.LAYER_NORM_BACKWARD,
 }
-"""What kernels serve."""
+"""The operations that kernels serve."""
 
 
 def norm_spec(kernel: Kernel) -> NormSpec:
-    """The spec of a norm kernel; TypeError for a kernel of another operation."""
+    """Return the spec of a norm kernel; TypeError for a kernel of another operation."""
     if not isinstance(kernel.spec, NormSpec):
         raise TypeError(f"{kernel.name} is a kernel of {kernel.spec.op}, not a norm")
     return kernel.spec

@@ -1,1 +1,1 @@
-"""For tests of what is packaged: keys, and a ``dist`` folder of a wheel and a library."""
+"""For tests of packaging: keys, and a ``dist`` folder with a wheel and a library."""

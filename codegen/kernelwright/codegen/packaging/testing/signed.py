@@ -19,7 +19,7 @@ WHEEL = "acme-1.0-py3-none-any.whl"
 
 
 def write_keys(folder: Path, name: str, seed: bytes) -> tuple[Path, Path]:
-    """A private and a public key in PEM."""
+    """Write a private and a public key in PEM."""
     key = Ed25519PrivateKey.from_private_bytes(seed)
     private, public = folder / f"{name}.pem", folder / f"{name}.pub.pem"
     private.write_bytes(key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()))
@@ -29,7 +29,7 @@ def write_keys(folder: Path, name: str, seed: bytes) -> tuple[Path, Path]:
 
 
 def write_library(folder: Path, materials: list[dict[str, Any]]) -> None:
-    """The folder of a library: library, manifest and statement."""
+    """Write the folder of a library: library, manifest and statement."""
     kernels = [{"name": "k", "identity": "1", "spec": {}}]
     predicate = provenance.predicate(
         provenance.LIBRARY_BUILD, {"name": "gemm", "arch": "gfx942", "kernels": kernels}, {}, materials
@@ -47,7 +47,7 @@ def write_library(folder: Path, materials: list[dict[str, Any]]) -> None:
 
 
 def write_dist(folder: Path) -> Path:
-    """A wheel and the folder of a library in ``dist``, and two pairs of keys beside it; ``folder`` is the current."""
+    """Write a wheel and a library's folder in ``dist``, and two key pairs beside it; ``folder`` is the current one."""
     write_keys(folder, "ours", SEED)
     write_keys(folder, "theirs", SEED[::-1])
     Path("project.toml").write_text('[project]\nname = "acme"\nversion = "1.0"\n')
@@ -58,6 +58,6 @@ def write_dist(folder: Path) -> Path:
 
 
 def problems(dist: Path, key: str = "ours") -> dict[str, str]:
-    """What ``verify --key`` finds wrong, by the name of the file or folder."""
+    """Return what ``verify --key`` finds wrong, by the name of the file or folder."""
     verdicts = verify(dist, (), [envelope.read_public_key(Path(f"{key}.pub.pem"))])
     return {Path(verdict.package).name: "; ".join(verdict.problems) for verdict in verdicts if verdict.problems}

@@ -1,4 +1,4 @@
-"""Counts of AMD kernels, read in the compiler's assembly."""
+"""Counts of AMD kernels, read from the compiler's assembly."""
 
 MODULE = f"{__name__}.command"
-"""Counts a kernel as a command of a plan."""
+"""The module that counts a kernel, run as a command of a plan."""

@@ -1,8 +1,8 @@
-"""Which LDS addresses a kernel uses, as far as they follow from its lanes alone.
+"""LDS addresses that a kernel uses, as far as they follow from its lanes alone.
 
-Constant propagation over the blocks of a function (Kildall 1973): a register is known if every way to a place gives it
-the same value. Values start with the number of the work-item in v0; what is loaded, and what is not modelled, is not
-known. All waves of a workgroup are computed at once.
+Constant propagation over the blocks of a function (Kildall 1973): a register is known at a point if every path to it
+gives it the same value. Values start with the number of the work-item in v0; loaded values, and instructions that are
+not modelled, are unknown. All waves of a workgroup are computed at once.
 """
 
 from __future__ import annotations
@@ -27,8 +27,10 @@ from kernelwright.codegen.resources.amd.assembly import Statement, lines
 from kernelwright.files.counts.loops import blocks
 
 State = dict[str, Words]
-"""Known registers by name (``v3``, ``s2``, ``m0``), ``scc``, and spilled ones by slot (``scratch 84``); ``exec`` is
-there while all lanes are active."""
+"""Known registers by name (``v3``, ``s2``, ``m0``), ``scc``, and spilled ones by slot (``scratch 84``).
+
+``exec`` is present while all lanes are active.
+"""
 _REGISTER = re.compile(r"([vas])(\d+)$")
 _RANGE = re.compile(r"([vas])\[(\d+):(\d+)\]$")
 _NUMBER = re.compile(r"-?(0x[0-9a-f]+|\d+)$")
@@ -48,7 +50,7 @@ _FULL = np.ones((1, 1), np.int64)
 
 
 def lds_bases(function: Sequence[Statement], waves: int, lanes: int) -> dict[int, Words]:
-    """Index of an LDS instruction → the bytes in its address register, (waves, lanes); only those that are known."""
+    """Return index of an LDS instruction → the bytes in its address register, (waves, lanes), where these are known."""
     if not function:
         return {}
     ranges, following = blocks(lines(function))
@@ -91,7 +93,7 @@ def _read(
 
 
 def address_register(one: Statement) -> str | None:
-    """Of an LDS instruction that reads or writes; None of others."""
+    """Return the address register of an LDS instruction that reads or writes; None for others."""
     name = one.line.name
     if name.startswith(("ds_read", "ds_load")):
         return one.operands[1]
@@ -99,7 +101,7 @@ def address_register(one: Statement) -> str | None:
 
 
 def _meet(old: State | None, new: Mapping[str, Words]) -> State | None:
-    """What both know alike; None if that is ``old``."""
+    """Return the values on which both states agree; None if they are those of ``old``."""
     if old is None:
         return dict(new)
     kept = {key: value for key, value in old.items() if key in new and _same(value, new[key])}
@@ -149,7 +151,7 @@ def execute(one: Statement, state: State, lanes: int) -> None:
 
 
 def _with_carry(one: Statement, state: Mapping[str, Words]) -> tuple[Words | None, Words | None]:
-    """A sum or difference of two words, and for each lane whether it left the 32 bits."""
+    """Return a sum or difference of two words, and for each lane whether it overflowed 32 bits."""
     if one.opaque or one.modifiers:
         return None, None
     left, right = (_source(text, state) for text in one.operands[2:])
@@ -161,7 +163,7 @@ def _with_carry(one: Statement, state: Mapping[str, Words]) -> tuple[Words | Non
 
 
 def _spill(one: Statement, state: State) -> None:
-    """Stores to a slot of scratch, and loads from one; a store at an address that varies may reach any of them."""
+    """Execute stores to a scratch slot, and loads from one; a store at a varying address may reach any slot."""
     stores = one.line.name.startswith("scratch_store")
     fixed = [text == "off" for text in one.operands] == [stores, not stores, True]
     registers = _registers(one.operands[1 if stores else 0])
@@ -178,7 +180,7 @@ def _spill(one: Statement, state: State) -> None:
 
 
 def _set_exec(one: Statement, state: State) -> None:
-    """All lanes are active again where a mask that had them all is put back."""
+    """Make all lanes active again where a mask that had all of them is restored."""
     sources = [key for text in one.operands[1:] for key in _registers(text)]
     back = one.line.name in ("s_or_b64", "s_mov_b64", "s_or_b32", "s_mov_b32")
     if back and (any(state.get(key) is _FULL for key in sources) or one.operands[1:] == ("-1",)):
@@ -188,7 +190,7 @@ def _set_exec(one: Statement, state: State) -> None:
 
 
 def _result(one: Statement, state: State, lanes: int) -> Words | None:
-    """What the first operand becomes; None if that is not known."""
+    """Return the new value of the first operand; None if it is not known."""
     name = one.line.name
     if one.opaque or set(one.modifiers) - {"bitop3"}:
         return None
@@ -214,7 +216,7 @@ def _result(one: Statement, state: State, lanes: int) -> Words | None:
 
 
 def _compared(one: Statement, sources: Sequence[str], state: Mapping[str, Words]) -> Words | None:
-    """Truth of a comparison of integers, for each lane or, of scalars, for each wave."""
+    """Return the truth of an integer comparison, for each lane or, for scalars, for each wave."""
     match = _INTEGERS.match(one.line.name)
     left, right = (_source(text, state) for text in (*sources, "", "")[:2])
     if match is None or left is None or right is None:
@@ -224,7 +226,7 @@ def _compared(one: Statement, sources: Sequence[str], state: Mapping[str, Words]
 
 
 def _selected(one: Statement, state: Mapping[str, Words]) -> Words | None:
-    """``s_cselect``: the first source where SCC is set; masks of all lanes or none stay truth of lanes."""
+    """``s_cselect``: the first source where SCC is set; masks of all lanes or none stay lane truth values."""
     chosen, texts = state.get("scc"), one.operands[1:]
     if chosen is None:
         return None
@@ -235,7 +237,7 @@ def _selected(one: Statement, state: Mapping[str, Words]) -> Words | None:
 
 
 def _low_word(one: Statement, state: Mapping[str, Words]) -> Words | None:
-    """Of ``v_mad_u64_u32``: the lower 32 bits of the first factor times the second, plus a pair."""
+    """``v_mad_u64_u32``: the lower 32 bits of the first factor times the second, plus a pair."""
     _, _, first, second, pair = one.operands
     addend = _source((_registers(pair) or [pair])[0], state)
     left, right = _source(first, state), _source(second, state)
@@ -245,7 +247,7 @@ def _low_word(one: Statement, state: Mapping[str, Words]) -> Words | None:
 
 
 def _chosen(one: Statement, state: Mapping[str, Words]) -> Words | None:
-    """``v_cndmask_b32``: the second source where the mask is set; halves of dual issue read VCC without naming it."""
+    """``v_cndmask_b32``: the second source where the mask is set; dual-issue halves read VCC without naming it."""
     _, no, yes, mask = (*one.operands, "vcc")[:4]
     keys = _registers(mask)
     chosen = state.get(keys[0]) if keys else None
@@ -263,7 +265,7 @@ def _source(text: str, state: Mapping[str, Words]) -> Words | None:
 
 
 def _write(operand: str, value: Words | None, state: State) -> None:
-    """Give registers a value; all that are written become unknown where it has none, and a mask fills a pair."""
+    """Write a value to registers; without a value, all that are written become unknown, and a mask fills a pair."""
     names = _registers(operand)
     masks = value is not None and value.dtype == np.bool_
     for key in names:

@@ -8,12 +8,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 Words = NDArray[np.int64]
-"""Values of 32 bits, from 0 to 2^32 - 1; or truth of lanes, where a mask is meant."""
+"""32-bit values, from 0 to 2^32 - 1; or truth values of lanes, for masks."""
 _MASK = 0xFFFFFFFF
 
 
 def signed(value: Words) -> Words:
-    """As two's complement."""
+    """Interpret values as two's complement."""
     return np.asarray(np.where(value >> 31 & 1, value - (1 << 32), value))
 
 
@@ -79,7 +79,7 @@ TWO: Mapping[str, Callable[[Words, Words], Words]] = {
     "s_min_i32": lambda a, b: np.minimum(signed(a), signed(b)),
     "s_max_i32": lambda a, b: np.maximum(signed(a), signed(b)),
 }
-"""Of two sources."""
+"""Functions of two sources."""
 ONE: Mapping[str, Callable[[Words], Words]] = {
     **dict.fromkeys(("v_mov_b32", "s_mov_b32", "s_movk_i32", "v_accvgpr_write_b32", "v_accvgpr_read_b32"), lambda a: a),
     "v_accvgpr_mov_b32": lambda a: a,
@@ -87,7 +87,7 @@ ONE: Mapping[str, Callable[[Words], Words]] = {
     "s_not_b32": lambda a: ~a,
     "v_readfirstlane_b32": lambda a: a[:, :1],
 }
-"""Of one source."""
+"""Functions of one source."""
 THREE: Mapping[str, Callable[[Words, Words, Words], Words]] = {
     "v_and_or_b32": lambda a, b, c: a & b | c,
     "v_or3_b32": lambda a, b, c: a | b | c,
@@ -103,7 +103,7 @@ THREE: Mapping[str, Callable[[Words, Words, Words], Words]] = {
     "v_bfi_b32": lambda a, b, c: a & b | ~a & c,
     "v_xor3_b32": lambda a, b, c: a ^ b ^ c,
 }
-"""Of three sources."""
+"""Functions of three sources."""
 COMPARE: Mapping[str, Callable[[Words, Words], Words]] = {
     "eq": np.equal,
     "ne": np.not_equal,
@@ -116,7 +116,7 @@ COMPARE: Mapping[str, Callable[[Words, Words], Words]] = {
 
 
 def bitop3(table: int, a: Words, b: Words, c: Words) -> Words:
-    """``v_bitop3_b32``: each bit looks up bit ``4 a + 2 b + c`` of ``table``."""
+    """Evaluate ``v_bitop3_b32``: each bit looks up bit ``4 a + 2 b + c`` of ``table``."""
     bits = np.zeros_like(a | b | c)
     for at in range(8):
         if table >> at & 1:
@@ -132,5 +132,5 @@ def mbcnt(name: str, mask: Words, value: Words, lanes: int) -> Words | None:
 
 
 def wrapped(value: Words) -> Words:
-    """To 32 bits."""
+    """Wrap values to 32 bits."""
     return np.asarray(value, np.int64) & _MASK

@@ -1,4 +1,4 @@
-"""The functions of an AMD assembly, instruction by instruction, as LLVM prints them."""
+"""The functions of an AMD assembly as LLVM prints it, instruction by instruction."""
 
 from __future__ import annotations
 
@@ -10,21 +10,21 @@ from kernelwright.files.counts.line import Line
 
 _ENCODING = re.compile(r"_(e32|e64|dpp|dpp8|sdwa|e64_dpp|e64_dpp8|vop3)$")
 _OPAQUE = ("dpp", "sdwa")
-_OLD_MATRIX = re.compile(r"(_\d+x\d+x\d+)([a-z])")  # v_mfma_f32_32x32x8bf16_1k of gfx90a
+_OLD_MATRIX = re.compile(r"(_\d+x\d+x\d+)([a-z])")  # e.g. v_mfma_f32_32x32x8bf16_1k of gfx90a
 _NARROW = ("2", "3", "4")  # cbsz and blgp: fp6, bf6 and fp4
 _LABEL = re.compile(r"^(\S+):(?=\s|$)")
 _REGISTER = re.compile(r"[vas](\d+|\[\d+:\d+\])$")
 
 
 class AssemblyError(ValueError):
-    """A function is not in the assembly."""
+    """A function that is not in the assembly."""
 
 
 @dataclass(frozen=True)
 class Statement:
-    """``operands`` as they are written (``v[20:23]``, ``s2``, ``0x80``), ``modifiers`` by name (``offset`` → ``8192``).
+    """One instruction: ``operands`` as written (``v[20:23]``, ``0x80``), ``modifiers`` by name (``offset`` → ``8192``).
 
-    ``opaque``: lanes or parts of registers are exchanged, so that the name does not say what is computed. ``parts`` are
+    ``opaque``: lanes or parts of registers are exchanged, so that the name does not determine the result. ``parts`` are
     the two halves of a dual-issue instruction.
     """
 
@@ -36,7 +36,7 @@ class Statement:
 
 
 def function(text: str, symbol: str) -> list[Statement]:
-    """The instructions of ``symbol``, in order; AssemblyError if it is not there."""
+    """Return the instructions of ``symbol``, in order; AssemblyError if it is not there."""
     match = re.search(rf"^{re.escape(symbol)}:.*?^\.Lfunc_end\d+:", text, re.MULTILINE | re.DOTALL)
     if match is None:
         raise AssemblyError(f"the assembly has no function {symbol}")
@@ -47,13 +47,13 @@ def function(text: str, symbol: str) -> list[Statement]:
         label, code = _LABEL.match(code), code.strip()
         if label:
             labels[label[1]] = len(statements)
-        elif code and not code.startswith("."):  # neither a comment alone nor a directive
+        elif code and not code.startswith("."):  # neither a lone comment nor a directive
             statements.append(statement(code))
     return [_aimed(one, labels) for one in statements]
 
 
 def statement(text: str) -> Statement:
-    """One instruction, without where it branches to."""
+    """Parse one instruction, without its branch target."""
     if " :: " in text:
         parts = tuple(statement(part.strip()) for part in text.split(" :: "))
         return Statement(parts[0].line, parts=tuple(_single(part) for part in parts))
@@ -73,7 +73,7 @@ def statement(text: str) -> Statement:
 
 
 def _single(part: Statement) -> Statement:
-    """A half of a dual-issue instruction as the instruction that it stands for."""
+    """Return the instruction that a half of a dual-issue instruction stands for."""
     return replace(part, line=replace(part.line, name=part.line.name.replace("v_dual_", "v_", 1)))
 
 
@@ -84,5 +84,5 @@ def _aimed(one: Statement, labels: Mapping[str, int]) -> Statement:
 
 
 def lines(statements: Sequence[Statement]) -> list[Line]:
-    """What counting reads of them."""
+    """Return the lines that counting reads."""
     return [one.line for one in statements]

@@ -1,8 +1,8 @@
-"""Counts of a kernel as a command of its library's plan: assembly to a JSON file.
+"""Counts a kernel as a command of its library's plan: assembly to a JSON file.
 
-``python -m kernelwright.codegen.resources.amd.command ASSEMBLY OUTPUT INSTRUCTIONS SIMDS [HELPER…]``. INSTRUCTIONS
-is the instruction set, SIMDS are those of a compute unit; device functions whose symbols contain a HELPER are left out.
-It imports no more than it must: builds run it for each kernel, and again if a file of it changes.
+``python -m kernelwright.codegen.resources.amd.command ASSEMBLY OUTPUT INSTRUCTIONS SIMDS [HELPER…]``. INSTRUCTIONS is
+the instruction set, SIMDS the number of SIMDs of a compute unit; device functions whose symbols contain a HELPER are
+left out. It imports as little as possible: builds run it for each kernel, and again if one of its files changes.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ from kernelwright.files.counts.instruction_set import instruction_set
 
 
 def counts_text(assembly: str, instructions: str, simds: int, helpers: Sequence[str] = ()) -> str:
-    """The JSON text of :func:`kernelwright.codegen.resources.amd.counts.read_counts`.
+    """Return the JSON text of :func:`kernelwright.codegen.resources.amd.counts.read_counts`.
 
-    ReportError or AssemblyError for an assembly without a device function, or without the numbers of one.
+    ReportError or AssemblyError for an assembly without a device function, or without one of its numbers.
     """
     kernels = kernels_of(assembly, helpers)
     if not kernels:
@@ -33,7 +33,7 @@ def counts_text(assembly: str, instructions: str, simds: int, helpers: Sequence[
 
 
 def main(arguments: Sequence[str]) -> int:
-    """1 and one message for an assembly that cannot be counted."""
+    """Write the counts; returns 1 after one message for an assembly that cannot be counted."""
     assembly, output, instructions, simds, *helpers = arguments
     try:
         text = counts_text(Path(assembly).read_text(), instructions, int(simds), helpers)

@@ -1,4 +1,4 @@
-"""Counts of one AMD kernel out of the compiler's assembly, as its library's manifest has them."""
+"""Counts of one AMD kernel from the compiler's assembly, as its library's manifest states them."""
 
 from __future__ import annotations
 
@@ -17,23 +17,23 @@ from kernelwright.files.counts.loops import main_loop
 from kernelwright.files.counts.mix import lds_access, mix_of
 from kernelwright.files.counts.turn import bound, clocks
 
-_STRIDED = 64  # of ds_read2st64 and ds_load_2addr_stride64
+_STRIDED = 64  # stride of ds_read2st64 and ds_load_2addr_stride64
 
 
 def read_counts(
     text: str, symbols: Sequence[str], known: InstructionSet, block_size: int, simds: int
 ) -> dict[str, Any]:
-    """Counts of the function that multiplies, of the device functions ``symbols`` of an assembly.
+    """Return the counts of the function that multiplies, among the device functions ``symbols`` of an assembly.
 
     Workgroups have ``block_size`` lanes, compute units ``simds`` SIMDs.
 
-    ``function`` is its symbol. ``loop``: a turn of its main loop for one wave (fields of
-    ``kernelwright.files.counts.mix.Mix``), None without one; with ``conflict_cycles``, what bank conflicts add to the
-    LDS clocks of a turn, averaged over the waves of a workgroup, None if an address is not known before a launch;
-    ``conflicts_assumed``, whether no source states the phases of one of its accesses. ``outside``: all other
+    ``function`` is its symbol. ``loop``: one iteration of its main loop for one wave (fields of
+    ``kernelwright.files.counts.mix.Mix``), None without one; with ``conflict_cycles``, the LDS clocks that bank
+    conflicts add to an iteration, averaged over the waves of a workgroup, None if an address is not known before a
+    launch; ``conflicts_assumed``, whether no source states the phases of one of its accesses. ``outside``: all other
     instructions, each once. ``clocks`` and ``bound``: see ``kernelwright.files.counts.turn``. ``valu_per_matrix_cycle``
-    and ``lds_per_matrix_cycle``: clocks of these units over those of the matrix core; None without a loop, or where a
-    number is not known.
+    and ``lds_per_matrix_cycle``: clocks of these units over those of the matrix core; None without a loop, or if a
+    number is unknown.
     """
     bodies = [function(text, symbol) for symbol in symbols]
     loops = [main_loop(lines(body)) for body in bodies]
@@ -64,14 +64,14 @@ def read_counts(
 def _conflicts(
     body: Sequence[Statement], loop: Sequence[int], known: InstructionSet, waves: int
 ) -> tuple[float | None, bool]:
-    """Clocks that conflicts add to a turn of a wave, and whether some of the phases are assumed."""
+    """Return the clocks that conflicts add to an iteration of a wave, and whether some of the phases are assumed."""
     bases = lds_bases(body, waves, known.lanes)
     added, assumed, unknown = 0, False, False
     for at in loop:
         access, _ = access_of(body[at].line)
         served = lds_access(access)
         if served is None or address_register(body[at]) is None:
-            continue  # atomics, exchanges of lanes; loads past the registers write side by side
+            continue  # atomics, lane exchanges; loads that bypass registers write contiguously
         phases = known.phases(*served)
         assumed = assumed or phases.assumed or "transposed" in access
         if at not in bases:
@@ -90,7 +90,7 @@ def _rows(bases: Words, offset: int) -> list[list[int]]:
 
 
 def _offsets(one: Statement, nbytes: int) -> list[int]:
-    """Bytes that are added to the address register: one number, or two of a pair."""
+    """Return the bytes added to the address register: one number, or two for a pair."""
     if re.match(r"ds_(read2|write2|load_2addr|store_2addr)", one.line.name):
         unit = nbytes * (_STRIDED if "st64" in one.line.name or "stride64" in one.line.name else 1)
         return [int(one.modifiers.get(key, "0")) * unit for key in ("offset0", "offset1")]

@@ -1,4 +1,4 @@
-"""What the compiler says of device functions at the end of its assembly."""
+"""Metadata of device functions at the end of the compiler's assembly."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ _BLOCK = re.compile(r"^\s*\.amdgpu_metadata$(.*)^\s*\.end_amdgpu_metadata$", re.
 
 
 class ReportError(ValueError):
-    """The assembly does not hold the device functions that are expected."""
+    """An assembly without the expected device functions."""
 
 
 def kernels_of(text: str, helpers: Sequence[str]) -> dict[str, str]:
-    """Metadata of the device functions that count, by symbol: those whose symbols contain none of ``helpers``."""
+    """The metadata of the relevant device functions by symbol: those whose symbols contain none of ``helpers``."""
     block = _BLOCK.search(text)
     if block is None:
         raise ReportError("no .amdgpu_metadata in the assembly; compile with -S for an AMD GPU")
@@ -23,7 +23,7 @@ def kernels_of(text: str, helpers: Sequence[str]) -> dict[str, str]:
 
 
 def number(metadata: str, key: str, default: int | None = None) -> int:
-    """A number of a function's metadata. ReportError if it is not there and has no ``default``."""
+    """Return a number of a function's metadata. ReportError if it is missing and has no ``default``."""
     match = re.search(rf"^[\s-]*\.{key}:\s*(\d+)$", metadata, re.MULTILINE)
     if match is not None:
         return int(match.group(1))

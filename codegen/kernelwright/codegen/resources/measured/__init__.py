@@ -1,1 +1,1 @@
-"""What a run on hardware measured of kernels, beside what was counted in their code."""
+"""Hardware measurements of kernels, beside the counts of their code."""

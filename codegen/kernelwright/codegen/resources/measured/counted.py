@@ -1,4 +1,4 @@
-"""What counts of a main loop say of rocprof's counters, in the units of these.
+"""Counts of a main loop converted to rocprof's counters, in the units of these.
 
 Definitions and units: ROCm documentation, "MI300 and MI200 Series performance counters and metrics". The counters are
 sums over all waves, SIMDs and compute units.
@@ -9,14 +9,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-_CLOCKS = 4  # of the quad-cycles in which some counters count
+_CLOCKS = 4  # clocks of a quad-cycle, in which some counters count
 
 
 def counted(loop: Mapping[str, Any] | None) -> dict[str, float | None]:
-    """Of one wave and turn by counter; None where an address is known only to a launch.
+    """Return the values of one wave and iteration by counter; None where an address is known only to a launch.
 
-    ``SQ_INSTS_VALU`` has matrix instructions too; ``SQ_INSTS_LDS`` counts a pair of addresses once where counts have
-    two accesses; ``SQ_LDS_IDX_ACTIVE`` has the clocks of conflicts.
+    ``SQ_INSTS_VALU`` includes matrix instructions; ``SQ_INSTS_LDS`` counts a pair of addresses once where counts have
+    two accesses; ``SQ_LDS_IDX_ACTIVE`` includes the clocks of conflicts.
     """
     if loop is None:
         return {}
@@ -35,10 +35,10 @@ def counted(loop: Mapping[str, Any] | None) -> dict[str, float | None]:
 
 
 def turns(loop: Mapping[str, Any] | None, counters: Mapping[str, float]) -> float | None:
-    """Turns that all waves of a launch make: its matrix instructions over those of a turn.
+    """Return the iterations of all waves of a launch: its matrix instructions over those of an iteration.
 
-    Those that a kernel has before and behind its loop count as turns. Without ``SQ_INSTS_MFMA``, the clocks of matrix
-    cores over those of a turn; None without either.
+    Matrix instructions before and after the loop count as iterations. Without ``SQ_INSTS_MFMA``, the clocks of matrix
+    cores over those of an iteration; None without either.
     """
     for counter, key in (("SQ_INSTS_MFMA", "matrix"), ("SQ_VALU_MFMA_BUSY_CYCLES", "matrix_cycles")):
         if loop and loop[key] and counters.get(counter):

@@ -1,4 +1,4 @@
-"""Rows of ``kernelwright quality`` with what was measured of their kernels."""
+"""Rows of ``kernelwright quality`` with the measurements of their kernels."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ from kernelwright.files import arch_files
 from kernelwright.files.arch_files import ArchFileError
 
 _SYMBOL = re.compile(r"kw_kernel_([0-9a-f]{16})")
-_NAMED = 5  # of functions in a message
+_NAMED = 5  # most functions named in a message
 
 
 def add_measured(libraries: Sequence[Mapping[str, Any]], tables: Iterable[Sequence[Launch] | Sequence[Timing]]) -> None:
     """Give kernels ``measured``, ``measured_us`` and ``bound_share_percent``.
 
-    ``measured`` holds ``launches`` of the counted function, ``us`` of one (the median), ``waves``, ``turns`` that all
-    of its waves make, ``counters`` by name with ``counted`` and ``measured`` numbers of a wave and turn and ``launch``,
-    the mean of a launch; ``helpers``, launches of other functions of the kernel; and ``problems`` that the tile engine
-    timed. ReportError names functions and kernels that are in none of the libraries.
+    ``measured`` holds ``launches`` of the counted function, ``us`` of one (the median), ``waves``, ``turns`` (the
+    iterations of all its waves), ``counters`` by name with ``counted`` and ``measured`` numbers per wave and iteration
+    and ``launch``, the mean of a launch; ``helpers``, launches of other functions of the kernel; and ``problems`` that
+    the tile engine timed. ReportError names functions and kernels that are in none of the libraries.
     """
     kernels = [(library["arch"], row) for library in libraries for row in library["kernels"]]
     launches: list[Launch] = []
@@ -99,7 +99,7 @@ def _add(row: dict[str, Any], device: Mapping[str, Any] | None, own: Sequence[La
 
 
 def _means(kernel: str, launches: Sequence[Launch]) -> dict[str, float]:
-    """Each counter's mean over launches; passes of a profiler launch grids as often as each other, or none compares."""
+    """Return each counter's mean over launches; refuses passes whose grids were not launched equally often."""
     values: dict[str, list[float]] = defaultdict(list)
     grids: dict[str, Counter[str]] = defaultdict(Counter)
     for launch in launches:
@@ -132,7 +132,7 @@ def _problem(timing: Timing, device: Mapping[str, Any] | None, slower: float | N
 
 
 def _peak_tflops(device: Mapping[str, Any] | None, cells: Mapping[str, str]) -> float | None:
-    """What the units that a launch may use multiply and add per second (10¹²) at the stated clock."""
+    """Return the peak TFLOP/s of the units that a launch may use, at the stated clock."""
     rate = device["flops_per_clock_per_cu"].get(cells.get("dtype")) if device else None
     units = cells.get("units") or (device["compute_units"] if device else 0)
     return float(rate) * int(units) * float(device["clock_ghz"]) / 1e3 if device and rate and units else None
@@ -141,7 +141,7 @@ def _peak_tflops(device: Mapping[str, Any] | None, cells: Mapping[str, str]) -> 
 def _counter_share(
     means: Mapping[str, float], us: float | None, device: Mapping[str, Any] | None, slower: float | None
 ) -> float | None:
-    """Clocks of the bounding unit over those that all SIMDs have meanwhile, at the stated clock, in percent."""
+    """Return the clocks of the bounding unit as a percentage of all SIMDs' clocks in that time, at the stated clock."""
     busy = means.get("SQ_VALU_MFMA_BUSY_CYCLES")
     if not (busy and us and slower and device and device["compute_units"] and device.get("compute_unit")):
         return None
@@ -150,7 +150,7 @@ def _counter_share(
 
 
 def _device(arch: str) -> Any:
-    """The architecture's file; None for an architecture of the user whose file is not at hand."""
+    """Return the architecture's file; None for an architecture of the user whose file is not at hand."""
     try:
         return arch_files.read(arch)[0] if arch in arch_files.names() else None
     except ArchFileError as error:

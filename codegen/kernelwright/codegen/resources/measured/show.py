@@ -12,7 +12,7 @@ PROBLEM_HEADINGS = ("us", "TFLOP/s", "of bound %", "roofline", "problem")
 
 
 def measured_text(row: Mapping[str, Any]) -> str | None:
-    """The counters and the problems of a row, each a line; None if nothing was measured."""
+    """Return the counters and problems of a row, one line each; None if nothing was measured."""
     measured = row["measured"]
     if measured is None:
         return None
@@ -25,7 +25,7 @@ def measured_text(row: Mapping[str, Any]) -> str | None:
 
 
 def summary(row: Mapping[str, Any]) -> str:
-    """What was measured, in one line."""
+    """Summarise the measurements in one line."""
     measured = row["measured"]
     parts = []
     if measured["launches"]:
@@ -46,7 +46,7 @@ def summary(row: Mapping[str, Any]) -> str:
 
 
 def counter_cells(measured: Mapping[str, Any]) -> list[tuple[str, ...]]:
-    """A row of cells for each counter: counted and measured of a wave and turn, and all of a launch."""
+    """Return a row of cells for each counter: counted and measured per wave and iteration, and per launch."""
     return [
         (name, cell(one["counted"]), cell(one["measured"]), cell(round(one["launch"], 2)))
         for name, one in measured["counters"].items()
@@ -54,7 +54,7 @@ def counter_cells(measured: Mapping[str, Any]) -> list[tuple[str, ...]]:
 
 
 def problem_cells(measured: Mapping[str, Any]) -> list[tuple[str, ...]]:
-    """A row of cells for each problem that was timed."""
+    """Return a row of cells for each problem that was timed."""
     keys = ("us", "tflops", "bound_share_percent", "roofline")
     return [
         (
@@ -66,7 +66,7 @@ def problem_cells(measured: Mapping[str, Any]) -> list[tuple[str, ...]]:
 
 
 def _table(rows: Sequence[Sequence[str]], named: int) -> list[str]:
-    """Aligned lines; the column ``named`` is left-aligned."""
+    """Return aligned lines; the column ``named`` is left-aligned."""
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     return [
         "  "

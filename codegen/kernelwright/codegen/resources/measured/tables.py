@@ -1,7 +1,7 @@
-"""Tables of runs on hardware: those that rocprof wrote, and those of ``kernelwright tile-engine bench``.
+"""Tables of runs on hardware: those of rocprof, and those of ``kernelwright tile-engine bench``.
 
-Formats: ``counter_collection.csv`` and ``kernel_trace.csv`` of rocprofv3 (ROCprofiler-SDK, "Using rocprofv3"), a row
-for each counter or launch; the table of rocprof, its first version, a row for each launch, a column for each counter.
+Formats: ``counter_collection.csv`` and ``kernel_trace.csv`` of rocprofv3 (ROCprofiler-SDK, "Using rocprofv3"), one row
+per counter or launch; the table of rocprof's first version, one row per launch, one column per counter.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ from kernelwright.codegen.resources.report import ReportError
 from kernelwright.files.csv_table import columns_of, read_text, rows_of
 
 BENCH = ("kernel", "identity", "arch", "latency_ms", "tflops", "status")
-"""Columns of a table of ``kernelwright tile-engine bench`` that are read, besides the problem's own."""
+"""Columns that are read of a ``kernelwright tile-engine bench`` table, besides the problem's own."""
 
-# Columns of rocprof's first version that are no counters.
+# Columns of rocprof's first version that are not counters.
 _LAUNCH_V1 = frozenset(
     (
         *("Index", "KernelName", "gpu-id", "queue-id", "queue-index", "pid", "tid", "grd", "wgr", "lds", "scr", "vgpr"),
@@ -31,7 +31,7 @@ _CLONE = re.compile(r"( \[clone \.kd\]|\.kd)$")
 
 @dataclass(frozen=True)
 class Launch:
-    """One launch: the device function, its grid, microseconds if they are known, counters of all waves by name."""
+    """One launch: the device function, its grid, microseconds if known, and counters of all waves by name."""
 
     function: str
     grid: str
@@ -41,7 +41,7 @@ class Launch:
 
 @dataclass(frozen=True)
 class Timing:
-    """A kernel on a problem: ``cells`` of its row, microseconds, operations per second (10¹²)."""
+    """A kernel on a problem: ``cells`` of its row, microseconds, TFLOP/s."""
 
     kernel: str
     identity: str
@@ -51,7 +51,7 @@ class Timing:
 
 
 def read_table(path: Path) -> list[Launch] | list[Timing]:
-    """The launches or timings of a file. ReportError for another table, and for a cell that is no number."""
+    """Read the launches or timings of a file. ReportError for another table, and for a cell that is not a number."""
     try:
         text = read_text(path)
         columns = columns_of(text, path)
@@ -74,7 +74,7 @@ def read_table(path: Path) -> list[Launch] | list[Timing]:
 
 
 def _collected(path: Path, rows: Sequence[Mapping[str, str]]) -> list[Launch]:
-    """Rows of rocprofv3: those of a launch differ in the counter."""
+    """Read rows of rocprofv3: the rows of a launch differ in the counter."""
     counters: dict[tuple[str, ...], dict[str, float]] = {}
     launches: dict[tuple[str, ...], Launch] = {}
     for number, row in enumerate(rows):
@@ -104,7 +104,7 @@ def _wide(path: Path, columns: Sequence[str], rows: Sequence[Mapping[str, str]])
 
 
 def _timings(path: Path, rows: Sequence[Mapping[str, str]]) -> list[Timing]:
-    """Kernels that were not timed, such as those that failed, are left out."""
+    """Read timings; kernels that were not timed, such as those that failed, are left out."""
     timings = []
     for number, row in enumerate(rows):
         if row["status"] == "ok" and row["latency_ms"]:
@@ -115,7 +115,7 @@ def _timings(path: Path, rows: Sequence[Mapping[str, str]]) -> list[Timing]:
 
 
 def _function(name: str) -> str:
-    """A device function without what rocprof's versions put behind it."""
+    """Return a device function's name without the suffixes of rocprof's versions."""
     return _CLONE.sub("", name.strip())
 
 

@@ -1,6 +1,6 @@
-"""An AMD assembly with a main loop, to be counted: ``shift`` is what lanes lie apart in LDS, ``rest`` one more line.
+"""An AMD assembly with a main loop, to be counted: ``shift`` is the distance of lanes in LDS, ``rest`` an extra line.
 
-``ASSEMBLY`` has the metadata that a compiler writes behind it.
+``ASSEMBLY`` includes the metadata that a compiler appends.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The kernels for a trace on an architecture, and which problems each of them is there for."""
+"""Chooses the kernels for a trace on an architecture, and states which problems each of them serves."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from kernelwright.codegen.selecting.validate import validate
 from kernelwright.codegen.violations import SpecError
 
 KEYS = ("trace", "sweep", "set", "config", "budget_kernels", "budget_seconds")
-"""What a choice may say."""
+"""Keys of a choice."""
 
 
 @dataclass(frozen=True)
@@ -32,11 +32,11 @@ class Chosen:
 
 
 def choose_kernels(value: object, arch: Arch) -> Chosen:
-    """The kernels that serve the problems of a trace with the least time in all, within a budget.
+    """Return the kernels that serve the problems of a trace in the least total time, within a budget.
 
-    ``value`` has ``trace`` (data, or the path of a file), and may have ``set`` or ``config`` (the candidates; every
-    preselected kernel of the problems' types unless given), ``sweep`` (a table of the tile engine, whose times count
-    instead of predicted ones), ``budget_kernels`` and ``budget_seconds`` (of compiling, estimated).
+    ``value`` has ``trace`` (data, or the path of a file), and may have ``set`` or ``config`` (the candidates; by
+    default every preselected kernel of the problems' types), ``sweep`` (a table of the tile engine, whose times replace
+    predicted ones), ``budget_kernels`` and ``budget_seconds`` (estimated compile time).
 
     SpecError for wrong input, and if candidates or budget leave a problem without a kernel.
     """
@@ -50,7 +50,7 @@ def choose_kernels(value: object, arch: Arch) -> Chosen:
     sources = predicted(candidates.values(), wanted, arch, {key for key, _ in measured})
     for option, of in _measured(candidates, wanted, measured).items():
         sources.setdefault(option, {}).update(of)
-    place = {identity: index for index, identity in enumerate(candidates)}  # of equal kernels the set's first counts
+    place = {identity: index for index, identity in enumerate(candidates)}  # of equal kernels, the set's comes first
     times = {
         option: {index: one.microseconds for index, one in sources[option].items()}
         for option in sorted(sources, key=lambda option: [place[identity] for identity in option])
@@ -94,7 +94,7 @@ def _candidates(value: Mapping[str, Any], wanted: Sequence[Wanted], arch: Arch) 
 
 
 def _fitted(kernels: Sequence[Kernel], wanted: Sequence[Wanted], arch: Arch) -> Iterator[Kernel]:
-    """Legal kernels like those of the sets, with the epilogues that problems ask for."""
+    """Yield legal kernels like those of the sets, with the epilogues that problems ask for."""
     for kernel in kernels:
         made = dict.fromkeys(one.model.fitted(kernel, one.asked) for one in wanted if one.op == kernel.spec.op)
         for spec in made:
@@ -106,7 +106,7 @@ def _fitted(kernels: Sequence[Kernel], wanted: Sequence[Wanted], arch: Arch) -> 
 def _measured(
     candidates: Mapping[str, Kernel], wanted: Sequence[Wanted], measured: Mapping[tuple[Hashable, str], Measured]
 ) -> dict[Option, dict[int, Time]]:
-    """Times of a table, of plans whose kernels are all candidates."""
+    """Return times of a table, for plans whose kernels are all candidates."""
     times: dict[Option, dict[int, Time]] = {}
     for index, one in enumerate(wanted):
         key = one.key
@@ -118,7 +118,7 @@ def _measured(
 
 
 def _purposes(served: Mapping[int, tuple[Option, Time]], wanted: Sequence[Wanted]) -> dict[str, tuple[str, ...]]:
-    """A sentence for each problem, by the identities of the chosen kernels that serve it fastest."""
+    """Return a sentence for each problem, by the identities of the chosen kernels that serve it fastest."""
     purposes: dict[str, list[str]] = {}
     for index, ((main, *others), time) in served.items():
         line = f"{wanted[index].text}: {wanted[index].count} times, {time.microseconds:.1f} us {time.source}"

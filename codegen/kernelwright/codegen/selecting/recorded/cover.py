@@ -1,4 +1,4 @@
-"""A greedy choice of kernels: each next one, with those that it needs, saves the most time for what it costs."""
+"""Greedy choice of kernels: each next one, with those that it needs, saves the most time for its cost."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 LEAST_GAIN = 1e-3
 """Share of the remaining time that a further kernel must save."""
-_UNSERVED = 1e3  # times the best kernel's time, for a problem without a kernel
+_UNSERVED = 1e3  # multiple of the best kernel's time, for a problem without a kernel
 
 Option = tuple[str, ...]
 """Kernels that serve a problem together, one for each of its stages."""
@@ -17,14 +17,14 @@ Times = Mapping[Option, Mapping[int, float]]
 
 @dataclass(frozen=True)
 class Budget:
-    """At most so many kernels and compile seconds; None for no limit."""
+    """The most kernels and compile seconds; None for no limit."""
 
     kernels: int | None = None
     seconds: float | None = None
 
 
 def choose(times: Times, counts: Sequence[int], seconds: Mapping[str, float], budget: Budget) -> list[str]:
-    """Kernels in the order in which they save the most, without those that later ones outdo; of equal ones the first.
+    """Kernels in the order in which they save the most, without those that later ones outdo; ties go to the first.
 
     ``counts`` says how often each problem occurs, ``seconds`` what a kernel costs to compile. The gain of an option
     is divided by the number of kernels that it adds, with a budget of seconds by their seconds. Every problem must have
@@ -53,9 +53,9 @@ def choose(times: Times, counts: Sequence[int], seconds: Mapping[str, float], bu
 
 
 def fastest(times: Times, chosen: Collection[str], problems: int) -> dict[int, Option]:
-    """The option out of chosen kernels that serves each problem with the least time, of equal ones the first.
+    """Return the option of chosen kernels that serves each problem in the least time; ties go to the first.
 
-    Without problems that none serves.
+    Problems that none serves are left out.
     """
     there = set(chosen)
     quickest: dict[int, tuple[float, Option]] = {}

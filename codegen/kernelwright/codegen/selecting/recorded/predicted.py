@@ -1,4 +1,4 @@
-"""Predicted times of kernels on recorded problems, with the kernels of further stages that they need."""
+"""Predicted times of kernels on recorded problems, including the kernels of further stages."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ class Time:
 def predicted(
     candidates: Iterable[Kernel], wanted: Sequence[Wanted], arch: Arch, measured: Collection[Hashable]
 ) -> dict[Option, dict[int, Time]]:
-    """Times by the kernels of a plan and the number of a problem; problems that were measured are left out.
+    """Return times by the kernels of a plan and the index of a problem; measured problems are left out.
 
-    Each further stage of a plan takes the candidate that is fastest there, of equal ones the first.
+    Each further stage of a plan takes the candidate that is fastest there; ties go to the first.
     """
     kernels: dict[str, list[Kernel]] = {}
     for kernel in candidates:
@@ -51,7 +51,7 @@ def _stages(
     arch: Arch,
     known: dict[Hashable, tuple[float, str] | None],
 ) -> tuple[float, Option] | None:
-    """Microseconds of all stages, and the kernels of the further ones; None where no candidate serves one of them."""
+    """Return the time of all stages, and the kernels of the further ones; None if no candidate serves one of them."""
     us = candidate.microseconds
     others: list[str] = []
     for problem in candidate.further:

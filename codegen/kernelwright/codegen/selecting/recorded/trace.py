@@ -27,21 +27,21 @@ class Wanted:
 
     @property
     def model(self) -> TimeModel:
-        """What predicts times for it."""
+        """The model that predicts times for it."""
         model = operation(self.op).time_model
         assert model is not None
         return model
 
     @property
     def key(self) -> Hashable:
-        """Equal for problems that one measurement stands for."""
+        """A key that is equal for problems that one measurement stands for."""
         return self.op, self.model.key(self.asked)
 
 
 def read_wanted(raw: object) -> list[Wanted]:
-    """The problems of a trace, each once for all architectures, most frequent first.
+    """Return the problems of a trace, each once for all architectures, most frequent first.
 
-    SpecError for what is no trace, a malformed problem, and an operation whose kernels no model predicts.
+    SpecError for data that is not a trace, a malformed problem, and an operation whose kernels no model predicts.
     """
     if not isinstance(raw, Mapping) or raw.get("version") != VERSION or not isinstance(raw.get("problems"), list):
         raise SpecError(
@@ -75,7 +75,7 @@ def _wanted(entry: object) -> Wanted:
 
 
 def operation_of(recorded: str) -> str:
-    """The operation whose problems a trace calls so. SpecError for those whose kernels no model predicts."""
+    """Return the operation whose problems have this name in traces. SpecError if no model predicts its kernels."""
     words = {word: op for op, model in _predicted().items() for word in model.recorded}
     if recorded not in words:
         raise SpecError(f"no model predicts times of {recorded!r}; allowed: {', '.join(words)}; record those apart")
@@ -96,9 +96,9 @@ class Measured:
 
 
 def read_measured(path: str | Path) -> dict[tuple[Hashable, str], Measured]:
-    """Times by the key of a problem and the identity of a kernel, of a table of the tile engine, gzipped or not.
+    """Return times by problem key and kernel identity, from a table of the tile engine, gzipped or not.
 
-    Of several choices of a kernel the best counts. SpecError for a file that cannot be read, lacks a column or has no
+    The best of several choices of a kernel counts. SpecError for a file that cannot be read, lacks a column or has no
     time.
     """
     try:

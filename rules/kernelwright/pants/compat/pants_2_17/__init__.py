@@ -1,1 +1,1 @@
-"""Pants 2.17, where rules are asked for by type: calls by name become such requests."""
+"""Pants 2.17, where rules are requested by type: calls by name become such requests."""

@@ -78,7 +78,7 @@ async def execute_in(process: Process, environment: EnvironmentName) -> Fallible
 
 
 async def environment(name: str, origin: str) -> EnvironmentName:
-    """The environment of that name; ``origin`` is the option that holds the name."""
+    """Return the environment called ``name``; ``origin`` is the option that holds the name."""
     return await Get(EnvironmentName, EnvironmentNameRequest(name, description_of_origin=origin))
 
 
@@ -89,5 +89,5 @@ async def is_remote(environment: EnvironmentName) -> bool:
 
 
 async def python_repositories() -> ResolvePexConfig:
-    """Where Python packages come from."""
+    """Return the configured sources of Python packages."""
     return await Get(ResolvePexConfig, ResolvePexConfigRequest(None))

@@ -1,6 +1,6 @@
-"""Dependencies of the kernels of a set, which have none and share the question.
+"""Dependencies of the kernels of a set, which have none and share one request for them.
 
-Pants 2.17 resolves the dependencies of each target anew in every run, with four nodes of its graph for each target. Of
+Pants 2.17 resolves the dependencies of each target anew in every run, with four nodes of its graph for each target. For
 10,000 kernels, ``peek`` took 2.41 CPU s with them and 2.14 s without, the daemon 833 MB and 681 MB
 (``benchmarks/build/patches.py``).
 """
@@ -18,7 +18,7 @@ from pants.engine.target import Dependencies, Field, InvalidFieldException, Targ
 
 
 class Expansion(tuple):  # type: ignore[type-arg]
-    """No dependencies, of the kernels of one expansion."""
+    """The empty dependencies of the kernels of one expansion."""
 
     name: str
 
@@ -55,7 +55,7 @@ class SharingTarget(Target):
 
     @property
     def expansion(self) -> Optional[str]:
-        """What the target has in common with others; None if it shares nothing."""
+        """An identifier shared by targets with the same dependencies; None if the target shares nothing."""
         raise NotImplementedError
 
     def get(self, field: Type[Field], *, default_raw_value: Optional[Any] = None) -> Any:  # type: ignore[misc]

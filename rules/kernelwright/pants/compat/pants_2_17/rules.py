@@ -1,4 +1,4 @@
-"""Rules that can be called by name where Pants knows of requests by type alone."""
+"""Rules that can be called by name, where Pants itself finds requests by type alone."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ __all__ = ["concurrently", "effect", "get", "goal_rule", "implicitly", "rule"]
 if TYPE_CHECKING:
 
     async def concurrently(__calls: Iterable[Coroutine[Any, Any, _Output]]) -> tuple[_Output, ...]:
-        """The results of several calls, which run side by side."""
+        """Return the results of several calls, which run concurrently."""
         raise NotImplementedError
 
 else:
@@ -28,15 +28,15 @@ else:
 
 
 def implicitly() -> dict[str, Any]:
-    """What a call passes besides its request: nothing, since Pants looks for everything else itself."""
+    """Return the arguments of a call besides its request: none, since Pants finds everything else itself."""
     return {}
 
 
 def get(output: type[_Output], request: Optional[type] = None) -> Callable[..., Coroutine[Any, Any, _Output]]:
-    """A function that asks Pants for an ``output``, given a value of the type ``request``.
+    """Return a function that asks Pants for an ``output``, given a value of the type ``request``.
 
-    It returns a ``Get`` instead of awaiting it, since ``MultiGet`` takes nothing else. The annotation lets Pants look
-    for requests inside the function.
+    It returns a ``Get`` instead of awaiting it, since ``MultiGet`` takes nothing else. The annotation lets Pants find
+    requests inside the function.
     """
     if request is None:
 
@@ -52,7 +52,7 @@ def get(output: type[_Output], request: Optional[type] = None) -> Callable[..., 
 
 
 def effect(output: type[_Output], request: type) -> Callable[..., Coroutine[Any, Any, _Output]]:
-    """The same for what happens outside of Pants' graph, such as a process in the foreground."""
+    """The same for effects outside of Pants' graph, such as a process in the foreground."""
 
     def call(value: Any, **_: Any) -> Effect:  # type: ignore[type-arg]
         return Effect(output, request, value)
@@ -61,9 +61,9 @@ def effect(output: type[_Output], request: type) -> Callable[..., Coroutine[Any,
 
 
 def rule(**options: Any) -> Callable[[_Function], _Function]:
-    """``rule`` as newer versions of Pants have it: what it makes is called with the first argument of the rule.
+    """``rule`` as newer versions of Pants have it: the decorated rule is called with its first argument only.
 
-    Pants provides the other arguments. In a module, a rule stands above the rules that call it.
+    Pants provides the other arguments. Within a module, a rule must precede the rules that call it.
     """
 
     def decorate(function: _Function) -> _Function:

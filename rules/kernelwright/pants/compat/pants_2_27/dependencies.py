@@ -1,4 +1,4 @@
-"""Dependencies of the kernels of a set: Pants resolves those of each kernel."""
+"""Dependencies of the kernels of a set, which Pants resolves for each kernel."""
 
 from __future__ import annotations
 
@@ -16,5 +16,5 @@ class SharingTarget(Target):
 
     @property
     def expansion(self) -> Optional[str]:
-        """What the target has in common with others; None if it shares nothing."""
+        """An identifier shared by targets with the same dependencies; None if the target shares nothing."""
         raise NotImplementedError

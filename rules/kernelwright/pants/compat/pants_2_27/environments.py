@@ -24,7 +24,7 @@ else:
 
 
 async def environment(name: str, origin: str) -> EnvironmentName:
-    """The environment of that name; ``origin`` is the option that holds the name."""
+    """Return the environment called ``name``; ``origin`` is the option that holds the name."""
     request = environments.EnvironmentNameRequest(name, description_of_origin=origin)
     resolved: EnvironmentName = await environments.resolve_environment_name(request, **implicitly())
     return resolved

@@ -1,4 +1,4 @@
-"""Fields whose meaning differs."""
+"""Fields with a different meaning in this generation."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Speed tuning of the process of Pants: none is needed (docs/compatibility.md has the figures)."""
+"""Speed tuning of the Pants process: none is needed (docs/compatibility.md has the figures)."""
 
 from __future__ import annotations
 
@@ -8,4 +8,4 @@ assert sys.version_info >= (3, 11), "for Pants 2.27 and newer"
 
 
 def tune_process() -> None:
-    """Nothing: requests for files have hashes of their contents since Pants 2.25, and daemons take half the memory."""
+    """Do nothing: Pants hashes requests for files by their contents since 2.25, and daemons take half the memory."""

@@ -1,4 +1,4 @@
-"""Package indexes, whose configuration got another name in Pants 2.32."""
+"""Package indexes, whose configuration was renamed in Pants 2.32."""
 
 from __future__ import annotations
 
@@ -29,5 +29,5 @@ else:
 
 
 async def python_repositories() -> ResolveConfig:
-    """Where Python packages come from."""
+    """Return the configured sources of Python packages."""
     return await determine_resolve_config(ResolveConfigRequest(None), **implicitly())

@@ -1,4 +1,4 @@
-"""Rules as Pants itself has them."""
+"""Rules, as Pants itself provides them."""
 
 from __future__ import annotations
 

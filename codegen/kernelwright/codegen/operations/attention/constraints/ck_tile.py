@@ -36,12 +36,12 @@ _MAX_WORKGROUP = 1024
 READS_PRODUCTS = TILED | {Family.BWD_DQ_DK_DV}
 """Families that multiply the result of a product."""
 
-# K of the instruction behind a warp tile, where it is not the warp tile's own: 8-bit ones run twice.
+# K of the instruction behind a warp tile, where it differs from the warp tile's: 8-bit instructions run twice.
 _INSTRUCTION_K = {(32, 32, 32): 16}
 
 
 def _cdna_forward(spec: AttentionSpec, arch: Arch) -> bool:
-    """Do the rules about tiles of plain forward pipelines on CDNA apply?"""
+    """Whether the rules about tiles of plain forward pipelines on CDNA apply."""
     plain = spec.family is Family.FWD and spec.pipeline in _PLAIN
     return plain and arch.wave_size == 64 and spec.dtype is not OperandTypes.FP32
 

@@ -46,7 +46,7 @@ PADS: Mapping[Family, str] = {
     Family.BWD_DQ_DK_DV: "d dv",
     Family.BWD_CONVERT_DQ: "s d",
 }
-"""What of the padding families choose that do not choose all of it; the rest is handled always."""
+"""The padding that families choose, for those that do not choose all of it; the rest is always handled."""
 
 # Extents that a family's tile has; all others are 0.
 _EXTENTS: Mapping[Family, tuple[str, ...]] = {
@@ -70,7 +70,7 @@ def check_family_fields(spec: AttentionSpec, arch: Arch) -> Iterator[Violation]:
     """A field that the family's kernels do not read keeps its default, so that one kernel has one spec."""
     for name, default in _UNREAD[spec.family]:
         value = getattr(spec, name)
-        if value != default and name not in ("tile", "bwd_tile"):  # which attention.tile_length checks
+        if value != default and name not in ("tile", "bwd_tile"):  # attention.tile_length checks these
             shown = extent_text(value.model_dump().values()) if isinstance(value, Stages) else value
             plain = "zeros" if isinstance(default, Stages) else default
             yield from wrong("attention.family_fields", name, shown, f"{spec.family} does not read it", plain, plain)

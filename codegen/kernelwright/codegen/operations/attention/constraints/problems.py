@@ -21,11 +21,11 @@ _RAW_ASYNC = ("qr_async",)
 
 @dataclass(frozen=True)
 class Attention:
-    """What the rules look at: CK Tile's name of the pipeline, the tile of keys, padding, and a problem's length.
+    """Input of the rules: CK Tile's name of the pipeline, the tile of keys, padding, and a problem's length.
 
-    ``fast_exp2`` is what both compiler passes are told in CK_TILE_FMHA_FWD_FAST_EXP2. ``splits``: keys are computed in
+    ``fast_exp2`` is the value of CK_TILE_FMHA_FWD_FAST_EXP2 in both compiler passes. ``splits``: keys are computed in
     parts. ``hdim`` is the problem's head dimension, ``tile_hdim`` the kernel's, 0 for the same; ``masked`` says whether
-    loads take notice of the difference.
+    loads respect the difference.
     """
 
     pipeline: str

@@ -1,4 +1,4 @@
-"""How rules of attention report what they refuse."""
+"""Violations as the rules of attention report them."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from kernelwright.codegen.violations import Violation
 
 
 def wrong(rule: str, field: str, value: object, why: str, allowed: object, nearest: object) -> Iterator[Violation]:
-    """One violation, with values as text."""
+    """Yield one violation, with values as text."""
     yield Violation(rule, field, str(value), why, str(allowed), str(nearest))
 
 
 def one_of(rule: str, field: str, value: object, allowed: Sequence[object], why: str) -> Iterator[Violation]:
-    """One violation of a value that is not among ``allowed``; the most similar one is the nearest."""
+    """Yield one violation for a value that is not among ``allowed``; the most similar one is the nearest."""
     texts = [str(item) for item in allowed]
     close = difflib.get_close_matches(str(value), texts, n=1, cutoff=0.4)
     nearest = close[0] if close else (texts[0] if texts else "")

@@ -12,18 +12,18 @@ from kernelwright.codegen.operations.attention.spec import AttentionSpec, BwdTil
 from kernelwright.codegen.violations import Violation
 
 TILED = frozenset({Family.FWD, Family.FWD_SPLITKV, Family.FWD_PAGEDKV, Family.BATCH_PREFILL})
-"""Families whose tile is that of GEMM 0 and GEMM 1."""
+"""Families whose tile consists of GEMM 0 and GEMM 1."""
 
 _Triple = tuple[int, int, int]
 
 
 def tile_text(tile: Tile | BwdTile | Stages) -> str:
-    """All extents of a model, ``128x64x32x…``."""
+    """Return all extents of a model as text, ``128x64x32x…``."""
     return extent_text(getattr(tile, name) for name in type(tile).model_fields)
 
 
 def stages(extents: Stages) -> tuple[_Triple, _Triple, _Triple]:
-    """The extents of each stage along M, N and K."""
+    """Return the extents of each stage along M, N and K."""
     one = extents
     return (one.m0, one.n0, one.k0), (one.m1, one.n1, one.k1), (one.m2, one.n2, one.k2)
 
@@ -93,7 +93,7 @@ def check_whole_warp_tiles(spec: AttentionSpec, arch: Arch) -> Iterator[Violatio
 
 
 def _units(spec: AttentionSpec) -> Iterator[tuple[str, int, int]]:
-    """Extents of the tile, and what must divide each."""
+    """Yield extents of the tile, and what must divide each."""
     waves, warps = stages(spec.wave), stages(spec.warp_tile)
     (m0, n0, _), (m1, n1, _), (m2, n2, _) = (
         tuple(count * unit for count, unit in zip(wave, warp, strict=True))

@@ -1,10 +1,10 @@
-"""The time of attention kernels: tiles of scores and sums on every backend, and stages that move memory alone.
+"""Predicted time of attention kernels: tiles of scores and sums on every backend, and stages that only move memory.
 
 A forward kernel cuts queries into tiles (of all heads that share K and V where it packs heads), and keys into splits of
 whole tiles. Its blocks run in waves; each multiplies its queries by the keys that the mask lets through and reads its K
-and V, while memory gives all of Q, K, V and O once: the launch takes the longest of the three, on a CPU the sum of
-arithmetic and memory. So few blocks are slow however short their rows are, which is what splits are for: they pass
-through memory twice as fp32 and cost a second launch. Only what is said to be was fitted to measured times.
+and V, while memory moves all of Q, K, V and O once: the launch takes the longest of the three, on a CPU the sum of
+arithmetic and memory. Few blocks are therefore slow however short their rows are, which splits avoid: they pass through
+memory twice as fp32 and cost a second launch. Only constants marked as fitted were fitted to measured times.
 """
 
 from __future__ import annotations
@@ -14,42 +14,42 @@ from typing import NamedTuple
 from kernelwright.codegen.formulas.machine import Device, Estimate
 from kernelwright.codegen.formulas.numbers import ceil, floor
 
-FILL_BYTES_PER_CLOCK = 48.0  # as GEMM's formula has it
+FILL_BYTES_PER_CLOCK = 48.0  # as in GEMM's formula
 SECOND_LAUNCH_US = 4.0  # likewise
-# Of NVIDIA GPUs: fitted to benchmarks/results/h200_attention_tuning_all_bf16_20261122.csv.gz by
-# benchmarks/selection/fit_estimates.py, what tells wgmma kernels apart to measurements of their tiles.
-SPARE_MASK = 1.05  # of a kernel for more masks than the problem needs
-STREAMED = 1.0  # of the memory's bandwidth when all units read
-# Clocks of a key, and bytes of K and V in another one: of a block by itself, and of those that share a compute unit.
+# NVIDIA GPUs: fitted to benchmarks/results/h200_attention_tuning_all_bf16_20261122.csv.gz by
+# benchmarks/selection/fit_estimates.py; what distinguishes wgmma kernels, to measurements of their tiles.
+SPARE_MASK = 1.05  # factor of a kernel for more masks than the problem needs
+STREAMED = 1.0  # share of the memory's bandwidth when all units read
+# Clocks of a key, and bytes of K and V in another one: for a lone block, and for blocks that share a compute unit.
 ALONE_CLOCKS = 18.48
 ALONE_BYTES = 35.31
 SHARED_CLOCKS = 3.676
 SHARED_BYTES = 32.42
-# Of wgmma kernels: the work of a query and a key is so many products by the peak rate; the rest is softmax, of which
-# three groups of warps hide more than two. Each tile has first scores and last products that nothing overlaps.
+# wgmma kernels: the work of a query and a key is so many products at the peak rate; the rest is softmax, of which three
+# groups of warps hide more than two. Each tile has first scores and last products that nothing overlaps.
 PRODUCT_SHARE = 1.12
 SOFTMAX_WORK = 110.0
 SOFTMAX_WORK_OF_THREE = 87.0
 TILE_US = 2.0
-TILES_LAUNCH_US = 7.064  # of a launch of a wgmma kernel
-LAUNCH_US = 0.9966  # of a part
-WAVE_US = 2.786  # of each wave of its blocks
-COMBINE_US = 2.986  # of the second stage
-COMBINE_SPLIT_US = 0.08997  # of each split in it
-# Of a thread of a CPU: bytes of memory, what it waits for the last of the others (a share of a task), rows that take
-# as long as fewer, and clocks of a value that a split leaves.
+TILES_LAUNCH_US = 7.064  # for a launch of a wgmma kernel
+LAUNCH_US = 0.9966  # for a part
+WAVE_US = 2.786  # for each wave of its blocks
+COMBINE_US = 2.986  # for the second stage
+COMBINE_SPLIT_US = 0.08997  # for each split in it
+# Threads of a CPU: bytes of memory, the wait for the last of the others (a share of a task), rows that take as long as
+# fewer, and clocks of a value that a split leaves.
 THREAD_BYTES_PER_US = 12000.0
 LAST_TASK = 0.5
 FEW_ROWS = 4.0
 PARTIAL_CLOCKS = 10.0
-# Between kernels that are predicted to be equal, a lower rank decides.
+# Between kernels of equal predicted time, a lower rank decides.
 RANK = 1e-9
-# Rows and tiles that means are taken over.
+# Number of rows and tiles that means are taken over.
 SAMPLES = 16.0
 
 
 class Problem(NamedTuple):
-    """A typical request of a problem, or of a stage of one."""
+    """A typical request of a problem, or of one of its stages."""
 
     requests: float
     heads_q: float
@@ -72,7 +72,7 @@ class Problem(NamedTuple):
 
 
 class Kernel(NamedTuple):
-    """What the formulas read of a kernel's traits."""
+    """Traits of a kernel that the formulas read."""
 
     cpu: bool
     nvidia: bool
@@ -88,12 +88,12 @@ class Kernel(NamedTuple):
 
 
 def bandwidth(k: Kernel, d: Device) -> float:
-    """Bytes per microsecond; threads of a CPU reach a share of what all of its cores do."""
+    """Bytes per microsecond; a thread of a CPU reaches a share of what all cores do."""
     return min(d.bytes_per_us, THREAD_BYTES_PER_US * d.units) if k.cpu else d.bytes_per_us
 
 
 def visible_part(p: Problem) -> float:
-    """The part of queries x keys that the mask lets through: the mean over some rows."""
+    """The part of queries x keys that the mask lets through, as the mean over some rows."""
     if not p.masked or p.keys <= 0 or p.queries <= 0:
         return 1.0
     seen = 0.0
@@ -108,7 +108,7 @@ def visible_part(p: Problem) -> float:
 
 
 def keys_of_tile(p: Problem, tile_m: float, tile_n: float) -> float:
-    """How many keys a tile of queries reads, in whole tiles of keys: the mean over some tiles."""
+    """Keys that a tile of queries reads, in whole tiles of keys, as the mean over some tiles."""
     if not p.masked or p.keys <= 0 or p.queries <= 0:
         return ceil(p.keys / tile_n) * tile_n
     tiles = ceil(p.queries / tile_m)
@@ -141,13 +141,13 @@ def tiles_of(p: Problem, k: Kernel) -> float:
 
 
 def splits_that_fill(p: Problem, k: Kernel, d: Device) -> float:
-    """The most splits whose blocks all run at once: 0 where there are more blocks without any."""
+    """The most splits whose blocks all run at once; 0 if there are more blocks even without splits."""
     tiles = tiles_of(p, k)
     return floor(d.units * k.blocks_per_cu / tiles) if tiles > 0 else 0.0
 
 
 def wave_us(count: float, d: Device, keys: float, size: float, readers: float) -> float:
-    """A wave takes as long as one block does, as the blocks that share a unit do, or as memory does for all of them."""
+    """The time of a wave: the longest of one block, of the blocks that share a unit, and of memory for all of them."""
     alone = ALONE_CLOCKS + size / ALONE_BYTES
     shared = SHARED_CLOCKS + size / SHARED_BYTES
     clocks = keys * max(alone, ceil(count / d.units) * shared)
@@ -155,7 +155,7 @@ def wave_us(count: float, d: Device, keys: float, size: float, readers: float) -
 
 
 def streaming_us(blocks: float, k: Kernel, d: Device, keys: float, size: float, readers: float) -> float:
-    """Blocks that each read keys of their own, of so many bytes each; ``readers`` blocks read the same."""
+    """The time of blocks that each read their own keys of ``size`` bytes each; ``readers`` blocks share them."""
     resident = d.units * k.blocks_per_cu
     full = floor(blocks / resident)
     rest = blocks - full * resident
@@ -164,21 +164,21 @@ def streaming_us(blocks: float, k: Kernel, d: Device, keys: float, size: float, 
 
 
 def settled(k: Kernel, compute: float, fill: float, memory: float) -> float:
-    """The time of a launch that overlaps what it can."""
+    """The time of a launch that overlaps as much as it can."""
     return (compute + memory if k.cpu else max(compute, fill, memory)) * (1.0 + RANK * k.selection_rank)
 
 
 def rows_of(p: Problem, k: Kernel) -> float:
-    """Rows of a block; of a CPU's, heads that share K and V stand one below the other, and few take as long as some."""
+    """Rows of a block. CPU blocks stack the heads that share K and V, and a few rows take as long as some more."""
     return min(k.tile_m, max(FEW_ROWS, p.queries * p.heads_q / p.heads_kv)) if k.cpu else k.tile_m
 
 
 def rounds_of(p: Problem, k: Kernel, d: Device, tiles: float) -> float:
-    """How many tiles the busiest unit computes, one after another."""
+    """Tiles that the busiest unit computes, one after another."""
     units = d.units * k.blocks_per_cu
     if k.cpu:
         return max(1.0, tiles / units + LAST_TASK * (1.0 - 1.0 / units))
-    # Where masks or lengths make tiles of wgmma kernels unequal, units take them one by one.
+    # Masks or lengths make tiles of wgmma kernels unequal; units then take them one by one.
     unequal = k.nvidia and not k.packs_heads and (p.masked or p.ragged)
     return max(1.0, tiles / units) if unequal else ceil(tiles / units)
 
@@ -195,14 +195,14 @@ def fill_us(p: Problem, k: Kernel, d: Device, tiles: float, keys: float, hdims: 
 
 
 def launches_us(p: Problem, k: Kernel) -> float:
-    """What the launch costs, and the second stage where splits are left."""
+    """The cost of the launch, and of the second stage if splits are left."""
     if k.nvidia and k.packs_heads:
         return LAUNCH_US + (COMBINE_US + COMBINE_SPLIT_US * p.splits if p.leaves_splits else 0.0)
     return (TILES_LAUNCH_US if k.nvidia else 0.0) + (SECOND_LAUNCH_US if p.leaves_splits else 0.0)
 
 
 def part(p: Problem, k: Kernel, d: Device) -> Estimate:
-    """A forward kernel."""
+    """The time of a forward kernel."""
     wgmma = k.nvidia and not k.packs_heads
     seen = visible_part(p)
     read = keys_of_tile(p, k.tile_m, k.tile_n) if wgmma else p.keys * seen
@@ -229,7 +229,7 @@ def part(p: Problem, k: Kernel, d: Device) -> Estimate:
 
 
 def gradients(p: Problem, k: Kernel, d: Device) -> Estimate:
-    """dK, dV, and dQ or sums of it."""
+    """The time of dK, dV, and dQ or its partial sums."""
     tile_m = max(k.tile_m, 1.0)
     tile_n = max(k.tile_n, 1.0)
     queries = ceil(p.queries * visible_part(p) / tile_m) * tile_m
@@ -247,7 +247,7 @@ def gradients(p: Problem, k: Kernel, d: Device) -> Estimate:
 
 
 def moved(count: float, k: Kernel, d: Device) -> Estimate:
-    """A kernel that moves so many bytes and nothing else."""
+    """The time of a kernel that only moves ``count`` bytes."""
     memory = count / bandwidth(k, d)
     return Estimate(memory_us=memory, total_us=memory * (1.0 + RANK * k.selection_rank))
 
@@ -263,20 +263,20 @@ def output_v(p: Problem) -> float:
 
 
 def dot(p: Problem, k: Kernel, d: Device) -> Estimate:
-    """D from O and dO."""
+    """The time to compute D from O and dO."""
     return moved(2.0 * output_v(p) * p.size_o, k, d)
 
 
 def combine(p: Problem, k: Kernel, d: Device) -> Estimate:
-    """O from its splits."""
+    """The time to combine O from its splits."""
     return moved(4.0 * p.splits * output_v(p) + output_v(p) * p.size_o, k, d)
 
 
 def convert(p: Problem, k: Kernel, d: Device) -> Estimate:
-    """dQ from its sums."""
+    """The time to convert dQ from its partial sums."""
     return moved(4.0 * p.dq_slices * output_q(p) + output_q(p) * p.size_q, k, d)
 
 
 def append(rows: float, size: float, k: Kernel, d: Device) -> Estimate:
-    """New rows of a cache, and queries that are turned: so many elements of so many bytes, read and written."""
+    """The time to read and write new rows of a cache and rotated queries: ``rows`` elements of ``size`` bytes."""
     return moved(2.0 * rows * size, k, d)

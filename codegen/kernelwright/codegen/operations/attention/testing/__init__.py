@@ -1,1 +1,1 @@
-"""What tests of attention share: strategies that draw specs."""
+"""Shared test code of attention: strategies that draw specs."""

@@ -1,1 +1,1 @@
-"""Predicted times of attention that needs not be built: the dispatcher's formulas, for choosing what to build."""
+"""Predicted times of attention kernels that are not built, by the dispatcher's formulas, to choose what to build."""

@@ -1,4 +1,4 @@
-"""The problem of a row of the tile engine's table of attention."""
+"""Problems read from rows of the tile engine's attention table."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ _FLAGS = ("sink", "ragged", "lse", "deterministic")
 
 
 def posed_of_row(row: Mapping[str, str]) -> TimedProblem | AppendProblem:
-    """The problem of dense tensors, heads inside of rows, as the tile engine poses it.
+    """Return the problem of dense tensors, with heads inside rows, as the tile engine poses it.
 
-    Requests that are ragged are as long as stated, down to about half of that.
+    Ragged requests are as long as stated, down to about half of that.
     """
     n = {name: int(row[name]) for name in (*_COUNTS, *_FLAGS, "page_size", "rotary_dim", "num_splits")}
     shared = {"batch": n["batch"], "hdim_q": n["hdim_q"], "hdim_v": n["hdim_v"], "dtype": row["dtype"], **_pages(n)}
@@ -49,17 +49,17 @@ def posed_of_row(row: Mapping[str, str]) -> TimedProblem | AppendProblem:
 
 
 def _ragged(n: Mapping[str, int], name: str) -> int:
-    """Rows of all requests, of which request ``i`` has ``longest - longest * i // (2 * batch)``."""
+    """Return the rows of all requests: request ``i`` has ``longest - longest * i // (2 * batch)``."""
     longest, batch = n[name], n["batch"]
     return longest * batch - _sum_of_quotients(batch, 2 * batch, longest)
 
 
 def _sum_of_quotients(count: int, divisor: int, factor: int) -> int:
-    """The sum of ``factor * i // divisor`` over i below ``count``, in as many steps as Euclid's algorithm takes.
+    """Return the sum of ``factor * i // divisor`` over i below ``count``, in as many steps as Euclid's algorithm takes.
 
-    Points with whole coordinates below a line are counted by columns, then by rows, in turn.
+    Lattice points below a line are counted by columns, then by rows, in turn.
     """
-    total, start = 0, 0  # of (factor * i + start) // divisor
+    total, start = 0, 0  # sum of (factor * i + start) // divisor
     while count > 0 and divisor > 0:
         whole, factor = divmod(factor, divisor)
         more, start = divmod(start, divisor)

@@ -1,4 +1,4 @@
-"""The time model of attention as :class:`kernelwright.codegen.operation.TimeModel` describes one."""
+"""The time model of attention, as :class:`kernelwright.codegen.operation.TimeModel` describes it."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from kernelwright.codegen.operations.attention.time_model.traits import Describe
 from kernelwright.problems.attention.append_problem import AppendProblem
 
 APPEND = "attention append"
-_CHOICES = 24  # kMaxChoices of operation.hpp
+_CHOICES = 24  # kMaxChoices in operation.hpp
 
 
 class AttentionTimeModel:
@@ -48,32 +48,32 @@ class AttentionTimeModel:
         return posed_of_row(row) if "nhead_q" in row else None
 
     def key(self, problem: TimedProblem | AppendProblem) -> Hashable:
-        """Equal for problems that one measurement stands for."""
+        """Return a key that is equal for problems that one measurement stands for."""
         if not isinstance(problem, TimedProblem):
             return problem
         return dataclasses.replace(problem, whole=dataclasses.replace(problem.whole, num_splits=0), num_splits=0)
 
     def candidate_sets(self, problem: TimedProblem | AppendProblem) -> tuple[str, ...]:
-        """The written sets, and all kernels with every feature, of fp32 or 8 bits those that have them."""
+        """The written sets, and all kernels with every feature; for fp32 or 8 bits the sets that have such kernels."""
         further = {"fp32": ("fp32_all",), "fp8": ("fp8_test",)}.get(_dtype(problem), ())
         return ("release", "ck_default", *further)
 
     def fitted(self, kernel: Kernel, problem: TimedProblem | AppendProblem) -> None:
-        """None: the sets have kernels with every feature."""
+        """Return None: the sets have kernels with every feature."""
 
     def candidates(
         self, kernel: Kernel, problem: TimedProblem | AppendProblem, arch: Arch, units: int | None = None
     ) -> tuple[Candidate, ...]:
-        """Whole, and with the best number of splits, which a combination adds up; gradients with what they need.
+        """Whole, and with the best number of splits, which a combine kernel adds up; gradients with their other stages.
 
-        On the stated device, or on CPU_CORES, unless ``units`` says how many compute units there are.
+        For the stated device, or for CPU_CORES, unless ``units`` gives the number of compute units.
         """
         spec = attention_spec(kernel)
         stage = STAGES[spec.family]
         if stage is not (Stage.APPEND if isinstance(problem, AppendProblem) else problem.main):
             return ()
         if stage not in (Stage.COMBINE, Stage.DOT) and spec.dtype.inputs != _dtype(problem):
-            return ()  # as traits would say, in less time
+            return ()  # as traits would say, only faster
         k, units = described(spec, arch), units or arch.compute_units or CPU_CORES
         if isinstance(problem, AppendProblem):
             refused = append_refusal(k, append_of(problem), arch)
@@ -95,7 +95,7 @@ def _dtype(problem: TimedProblem | AppendProblem) -> str:
 
 
 def _chosen(k: Described, p: TimedProblem) -> TimedProblem:
-    """With the fewest splits, and what the kernel leaves."""
+    """Return the problem with the fewest splits, and what the kernel leaves."""
     if p.main is Stage.PART:
         splits = max(1, p.num_splits)
         return dataclasses.replace(p, stage=Stage.PART, num_splits=splits, leaves_splits=leaves(k.traits, splits))
@@ -105,7 +105,7 @@ def _chosen(k: Described, p: TimedProblem) -> TimedProblem:
 
 
 def _forward(k: Described, p: TimedProblem, arch: Arch, units: int) -> Iterator[Candidate]:
-    """The best number of splits that the kernel itself adds up, and the best of those that it leaves."""
+    """Yield the best number of splits that the kernel itself adds up, and the best of those that it leaves."""
     best: dict[bool, tuple[float, TimedProblem]] = {}
     for splits in split_choices(k, p, arch, units):
         own = _chosen(k, dataclasses.replace(p, num_splits=splits))
@@ -118,7 +118,7 @@ def _forward(k: Described, p: TimedProblem, arch: Arch, units: int) -> Iterator[
 
 
 def split_choices(k: Described, p: TimedProblem, arch: Arch, units: int) -> list[int]:
-    """Numbers of parts of the keys that are worth estimating, as the dispatcher's operation.cpp lists them."""
+    """Return the numbers of key splits worth estimating, as the dispatcher's operation.cpp lists them."""
     t = k.traits
     if p.num_splits != 0:
         return [p.num_splits] if p.num_splits <= t.max_splits else []

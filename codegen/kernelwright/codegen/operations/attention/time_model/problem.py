@@ -1,4 +1,4 @@
-"""Attention as programs pose it, and the problems of its stages."""
+"""Attention problems as programs pose them, and the problems of their stages."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from kernelwright.problems.attention.problem import AttentionProblem
 
 
 class Stage(StrEnum):
-    """What kernels serve: operations of the C ABI."""
+    """Stages that kernels serve: operations of the C ABI."""
 
     PART = "part"
     COMBINE = "combine"
@@ -25,7 +25,7 @@ class Stage(StrEnum):
 
 @dataclass(frozen=True)
 class TimedProblem:
-    """A problem, or a stage of it with what is chosen for it."""
+    """A problem, or one of its stages with the choices made for it."""
 
     whole: AttentionProblem
     num_splits: int
@@ -35,17 +35,17 @@ class TimedProblem:
 
     @property
     def main(self) -> Stage:
-        """The stage itself, or that of the whole whose kernel decides what the other stages do."""
+        """The stage itself, or for a whole problem the stage whose kernel decides what the other stages do."""
         return self.stage or (Stage.PART if self.whole.direction == "forward" else Stage.DQ_DK_DV)
 
 
 def read_fields(raw: Mapping[str, Any]) -> TimedProblem:
-    """The problem of a trace's entry. SpecError for unknown fields and values that make no problem."""
+    """Return the problem of a trace entry. SpecError for unknown fields and illegal values."""
     whole = recorded_problem(AttentionProblem, raw, "problem of attention")
     assert whole.num_splits is not None
     return TimedProblem(whole, whole.num_splits)
 
 
 def read_append(raw: Mapping[str, Any]) -> AppendProblem:
-    """The same of an append."""
+    """The same for an append."""
     return recorded_problem(AppendProblem, raw, "problem of appending keys")

@@ -1,4 +1,4 @@
-"""Whether an attention kernel serves a problem, or a stage of one: its backend's rules, on what the C ABI will say."""
+"""Whether an attention kernel serves a problem or one of its stages: its backend's rules, on its C ABI traits."""
 
 from __future__ import annotations
 
@@ -25,30 +25,30 @@ STAGES = {
     Family.BWD_DQ_DK_DV: Stage.DQ_DK_DV,
     Family.BWD_CONVERT_DQ: Stage.CONVERT_DQ,
 }
-"""The stage that kernels of a family serve."""
+"""The stage that kernels of each family serve."""
 
 
 @functools.lru_cache(maxsize=1 << 10)
 def problem_of(p: TimedProblem) -> Problem:
-    """The stage, or that of the whole whose kernel decides what the others do, as kernels see it."""
+    """The problem of a stage as kernels see it; for a whole problem, its main stage."""
     chosen = {"num_splits": max(p.num_splits, 1), "leaves_splits": p.leaves_splits, "dq_slices": p.dq_slices}
     return record_of(Problem, p.whole.in_c() | chosen | {"op": AttentionOp[f"ATTENTION_{p.main.name}"]})
 
 
 def append_of(p: AppendProblem) -> Append:
-    """As kernels see it."""
+    """The append as kernels see it."""
     return record_of(Append, p.in_c())
 
 
 def refusal(k: Described, p: Problem, arch: Arch) -> Refusal:
-    """Why the kernel does not serve a stage with what was chosen for it."""
+    """Return why the kernel does not serve a stage with the choices made for it."""
     if arch.backend == "cutlass":
         return cuda.check(k.traits, p)
     return cpu.check(k.traits, p) if arch.backend == "cpu" else hip.check(k.traits, p, k.aligned)
 
 
 def append_refusal(k: Described, p: Append, arch: Arch) -> Refusal:
-    """Why the kernel does not serve an append."""
+    """Return why the kernel does not serve an append."""
     if arch.backend == "cutlass":
         return cuda.append_check(k.traits, p)
     if arch.backend == "cpu":

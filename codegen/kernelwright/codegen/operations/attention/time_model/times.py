@@ -1,4 +1,4 @@
-"""From traits, problems and architectures to what the formulas of times read."""
+"""Converts traits, problems and architectures to the arguments of the time formulas."""
 
 from __future__ import annotations
 
@@ -22,25 +22,25 @@ _FORMULAS = {
 
 
 def estimate(k: Described, p: TimedProblem, arch: Arch, units: int) -> float:
-    """Predicted time of a stage on so many compute units."""
+    """Return the predicted time of a stage on ``units`` compute units."""
     spare = mask_kind(rules_problem(p)) not in k.traits.masks
     return _FORMULAS[p.main](problem_of(p), kernel_of(k, arch, spare), _device(k, p.whole.dtype, arch, units)).total_us
 
 
 def splits_that_fill(k: Described, p: TimedProblem, arch: Arch, units: int) -> int:
-    """The most splits whose blocks all run at once: 0 where there are more blocks without any."""
+    """Return the most splits whose blocks all run at once; 0 if there are more blocks even without splits."""
     kernel, device = kernel_of(k, arch, False), _device(k, p.whole.dtype, arch, units)
     return int(times.splits_that_fill(problem_of(p), kernel, device))
 
 
 def moved(k: Described, elements: int, dtype: str, arch: Arch, units: int) -> float:
-    """Predicted time of an append of so many elements."""
+    """Return the predicted time of an append of ``elements`` elements."""
     kernel = kernel_of(k, arch, False)
     return times.append(elements, ITEM_BYTES[dtype], kernel, device_of(arch, dtype, units)).total_us
 
 
 def problem_of(stage: TimedProblem) -> times.Problem:
-    """As formulas read it: a typical request."""
+    """The problem as formulas read it: a typical request."""
     p, requests = stage.whole, max(stage.whole.batch, 1)
     queries, keys = p.total_q / requests if p.group else p.seqlen_q, p.total_k / requests or p.seqlen_k
     size_q, size_kv, size_o = (ITEM_BYTES[one] for one in (p.dtype, p.dtype_kv, p.dtype_o))
@@ -53,7 +53,7 @@ def problem_of(stage: TimedProblem) -> times.Problem:
 
 
 def kernel_of(k: Described, arch: Arch, spare_mask: bool) -> times.Kernel:
-    """As formulas read it."""
+    """The kernel as formulas read it."""
     t = k.traits
     return times.Kernel(
         arch.time_model == "processors", arch.time_model == "hopper", t.tile_m0, t.tile_n0, t.hdim_q, t.hdim_v,
@@ -63,5 +63,5 @@ def kernel_of(k: Described, arch: Arch, spare_mask: bool) -> times.Kernel:
 
 
 def _device(k: Described, dtype: str, arch: Arch, units: int) -> Device:
-    """Kernels for CPUs multiply in fp32, but for those with dot products, which are taken to be fast."""
+    """The device: CPU kernels multiply in fp32, except those with dot products, which are assumed to be fast."""
     return device_of(arch, dtype if arch.time_model != "processors" else "bf16" if k.dots else "fp32", units)

@@ -1,4 +1,4 @@
-"""What the C ABI will say of a kernel that need not be built."""
+"""Traits that the C ABI will state of a kernel that need not be built."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from kernelwright.codegen.operations.attention.spec import AttentionSpec
 
 @dataclass(frozen=True)
 class Described:
-    """Traits, and what descriptors of a backend say besides.
+    """Traits, and what else a backend's descriptors say.
 
-    ``aligned`` is what strides of tensors are multiples of on AMD GPUs, in bytes; ``dots`` says whether a kernel needs
-    a CPU's dot products of bf16.
+    ``aligned`` is the number of bytes that strides of tensors are multiples of on AMD GPUs; ``dots`` says whether a
+    kernel needs a CPU's dot products of bf16.
     """
 
     traits: Traits
@@ -27,7 +27,7 @@ class Described:
 
 @functools.lru_cache(maxsize=1 << 16)
 def described(spec: AttentionSpec, arch: Arch) -> Described:
-    """A kernel of an architecture."""
+    """Describe a kernel of an architecture."""
     if arch.backend == "cpu":
         needed = attention_features(spec.dtype, spec.warp_tile.k0, arch)
         return Described(cpu.traits(spec), dots="avx512_bf16" in needed)

@@ -1,4 +1,4 @@
-"""How CK Tile spreads the copies of an implicit GEMM's operands over the work-items, in vectors that the spec fixes."""
+"""How CK Tile spreads the copies of an implicit GEMM's operands over the work-items, in vectors fixed by the spec."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from kernelwright.codegen.operations.convolution.spec import ConvEpilogue, ConvP
 
 _TWO_REGISTER_TILES = (ConvPipeline.COMPV4, ConvPipeline.COMPV6)
 
-# Does K lie side by side in memory, for A and for B?
+# Whether K is contiguous in memory, for A and for B.
 _ALONG_K = {
     Direction.FORWARD: (True, True),
     Direction.BACKWARD_DATA: (True, False),
@@ -20,7 +20,7 @@ _ALONG_K = {
 
 
 def copies(spec: GroupedConvSpec, wave_size: int) -> Iterator[tuple[Copy, str]]:
-    """The copies of A and B from memory, and of C to memory if it goes through LDS; each with its field of vectors."""
+    """Yield the copies of A and B from memory, and of C to memory if through LDS; each with its vector field."""
     tile = spec.tile
     for what, field, along_k, extent in (
         ("copying A", "a", _ALONG_K[spec.direction][0], tile.m),
@@ -34,7 +34,7 @@ def copies(spec: GroupedConvSpec, wave_size: int) -> Iterator[tuple[Copy, str]]:
 
 
 def shuffle_extent(spec: GroupedConvSpec, wave_size: int) -> tuple[int, int]:
-    """Rows and columns of C that pass through LDS at a time (cshuffle_epilogue.hpp)."""
+    """Return the rows and columns of C that pass through LDS at a time (cshuffle_epilogue.hpp)."""
     rows, columns = spec.wave.m * spec.warp_tile.m, spec.wave.n * spec.warp_tile.n
     per_lane = spec.warp_tile.m * spec.warp_tile.n // wave_size
     repeat = min(max(1, spec.vector.c // max(1, per_lane)), max(1, spec.tile.m // rows))
@@ -42,7 +42,7 @@ def shuffle_extent(spec: GroupedConvSpec, wave_size: int) -> tuple[int, int]:
 
 
 def lds_bytes(spec: GroupedConvSpec, wave_size: int) -> int:
-    """Bytes of all LDS buffers: the larger of a stage of A and B and of what the epilogue holds, once or twice."""
+    """The bytes of all LDS buffers: the larger of a stage of A and B and the epilogue's buffer, once or twice."""
     stage = spec.tile.k * (spec.tile.m + spec.tile.n) * ELEMENT_BYTES[spec.dtype]
     rows, columns = shuffle_extent(spec, wave_size)
     stored = ELEMENT_BYTES[DType.FP32 if spec.two_stage else spec.dtype]
@@ -51,11 +51,11 @@ def lds_bytes(spec: GroupedConvSpec, wave_size: int) -> int:
 
 
 def accumulator_limit(spec: GroupedConvSpec, waves_per_simd: int) -> int:
-    """Accumulators per work-item that compile without scratch spills, where a SIMD holds at least ``waves_per_simd``.
+    """Return the accumulators per work-item that do not spill, where a SIMD holds at least ``waves_per_simd`` waves.
 
-    A lane has 512 registers for the waves of its SIMD. Half may be accumulators where operands are copied as they are,
-    in rows of at most 64 bytes that four waves share, else a quarter; half as many where a pipeline holds two tiles of
-    operands. These are the bounds that GEMM kernels were measured for.
+    A lane has 512 registers for the waves of its SIMD. Half may be accumulators where operands are copied unchanged, in
+    rows of at most 64 bytes that four waves share, else a quarter; half as many where a pipeline holds two tiles of
+    operands. These bounds were measured for GEMM kernels.
     """
     waves = spec.wave.m * spec.wave.n * spec.wave.k
     sharing = max(waves_per_simd, -(-waves // 4))
@@ -66,7 +66,7 @@ def accumulator_limit(spec: GroupedConvSpec, waves_per_simd: int) -> int:
 
 
 def transposing_read_exists(tile: Triple, dtype: DType) -> bool:
-    """16-bit operands are read from LDS transposed 8 bytes at a time: a lane's operand is one such read, or two.
+    """Whether 16-bit operands can be read transposed from LDS, 8 bytes at a time: a lane's operand is one or two reads.
 
     See GetBlockGemm in gemm_universal_pipeline_ag_bg_cr_policy.hpp; fp32 is never transposed (load_tile_transpose.hpp).
     """
@@ -75,7 +75,7 @@ def transposing_read_exists(tile: Triple, dtype: DType) -> bool:
 
 
 def nearest_vector(spec: GroupedConvSpec, field: str, wave_size: int) -> str:
-    """The vector of one operand that is closest to the spec's and can be copied; "" if there is none."""
+    """Return the vector of one operand that is closest to the spec's and can be copied; "" if there is none."""
     asked, waves = getattr(spec.vector, field), spec.wave.m * spec.wave.n
     for vector in sorted((1, 2, 4, 8), key=lambda one: abs(one - asked)):
         other = spec.model_copy(update={"vector": spec.vector.model_copy(update={field: vector})})

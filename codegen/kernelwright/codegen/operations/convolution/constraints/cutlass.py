@@ -13,7 +13,7 @@ from kernelwright.codegen.violations import Violation, rules
 from kernelwright.problems.convolution.description import Specialization
 
 _WGMMA_ROWS, _WGMMA_DEPTH = 64, 16
-_THREADS = 128  # of a warp group
+_THREADS = 128  # threads of a warp group
 _MAX_ACCUMULATORS = 128
 
 

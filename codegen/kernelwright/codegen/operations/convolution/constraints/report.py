@@ -1,4 +1,4 @@
-"""How rules of convolution report: violations with the nearest member of a list, and extents as text."""
+"""Violations as the rules of convolution report them, with the nearest member of a list, and extents as text."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ _SHOWN = 12
 
 
 def one_of(rule: str, field: str, value: str, allowed: Sequence[str], message: str) -> Violation:
-    """``value`` is not among ``allowed``; the nearest is the one that is written most alike."""
+    """Report that ``value`` is not among ``allowed``; the nearest is the most similar spelling."""
     close = difflib.get_close_matches(value, allowed, n=1, cutoff=0.4)
     nearest = close[0] if close else (allowed[0] if allowed else "")
     return Violation(rule, field, value, message, ", ".join(allowed) or "nothing", nearest)
 
 
 def refused(rule: str, field: str, value: object, default: object, message: str) -> Violation:
-    """``field`` must keep its default."""
+    """Report that ``field`` must keep its default."""
     return Violation(rule, field, str(value), message, str(default), str(default))
 
 
 def member(rule: str, field: str, extent: Extent, listed: Iterable[Triple], message: str) -> Violation:
-    """``extent`` is not among ``listed``; the nearest is the one with the most similar proportions."""
+    """Report that ``extent`` is not among ``listed``; the nearest is the one with the most similar proportions."""
     asked = triple(extent)
     ordered = sorted(listed, key=lambda item: (_distance(item, asked), item))
     shown = ", ".join(map(text, ordered[:_SHOWN]))
@@ -35,7 +35,7 @@ def member(rule: str, field: str, extent: Extent, listed: Iterable[Triple], mess
 
 
 def flags(rule: str, spec: object, defaults: Iterable[tuple[str, object]], message: str) -> Iterator[Violation]:
-    """A violation for each field of ``spec`` that differs from its default."""
+    """Yield a violation for each field of ``spec`` that differs from its default."""
     for field, default in defaults:
         value = getattr(spec, field)
         if value != default:

@@ -1,1 +1,1 @@
-"""The predicted times of convolution kernels by kind of device; the dispatcher has them as generated C."""
+"""Predicted times of convolution kernels by kind of device; the dispatcher has them as generated C."""

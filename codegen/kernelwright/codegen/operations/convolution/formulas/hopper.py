@@ -1,9 +1,9 @@
-"""The time of a convolution on Hopper.
+"""Predicted time of a convolution on Hopper.
 
 A tile takes its steps, each as long as its multiplications or its copies to shared memory, and its store, which
-pingpong hides behind the next tile. Waves of tiles run one after the other. Depthwise kernels multiply outputs * filter
-points in fp32. The time is the longer of computing and memory with a share of the shorter one, a launch, and the
-kernels before and behind that copy operands or add slices up.
+pingpong hides behind the next tile. Waves of tiles run one after another. Depthwise kernels multiply outputs * filter
+points in fp32. The time is the longer of computing and memory plus a share of the shorter one, a launch, and the
+kernels before and after it that copy operands or add up slices.
 
 Kernels have the instructions and the ring of stages of GEMM; the numbers are fitted to tuning problems on an H200 by
 ``benchmarks/selection/fit_estimates.py``.
@@ -29,7 +29,7 @@ READ_COLUMN_CLOCKS = 0.25
 INSTRUCTION_SLACK = 0.9381
 FILL_BYTES_PER_CLOCK = 61.22
 STEP_CLOCKS = 61.43
-# What shared memory reads for the products decides between tiles that are equal otherwise, such as 64x128 and 128x64.
+# The bytes that products read from shared memory decide between otherwise equal tiles, such as 64x128 and 128x64.
 READ_ROW_BYTES = 32
 SHARED_BYTES_PER_CLOCK = 128
 READ_SHARE = 0.1
@@ -38,16 +38,16 @@ START_CLOCKS = 725.5
 MEMORY_SHARE = 0.8475
 OVERLAP = 0.27
 LAUNCH_US = 1.287
-HELPER_US = 2.0  # of a further kernel that copies operands or adds slices up
-# Backward weight: of each slice that is added up, of a step, and of a tile's store, as shares of other directions'.
+HELPER_US = 2.0  # for a further kernel that copies operands or adds up slices
+# Backward weight: for each slice that is added up, for a step, and for a tile's store, as shares of other directions'.
 SLICE_US = 0.02797
 WEIGHT_STEP_CLOCKS = 0.9123
 WEIGHT_STORE = 0.6013
 DIRECT_PRODUCTS = 64  # of a depthwise kernel per clock and multiprocessor: 128 lanes, which also read and convert
 DIRECT_ROWS = 8  # outputs of a box
 DIRECT_COLUMNS = 14
-# Depthwise backward weight: a workgroup, a box of outputs, each filter point of it; how far workgroups of a wave wait
-# for each other; each slice that is added up, whose sums lie in L2.
+# Depthwise backward weight: a workgroup, a box of outputs, each filter point of it; the wait of workgroups of a wave
+# for each other; each slice that is added up, whose sums are in L2.
 DIRECT_START_CLOCKS = 92.6
 BOX_CLOCKS = 695.2
 BOX_POINT_CLOCKS = 122.4
@@ -60,7 +60,7 @@ VECTOR_ELEMENTS = 8  # TMA addresses lines by multiples of 16 bytes
 
 
 class Kernel(NamedTuple):
-    """The traits of a kernel that the time depends on."""
+    """Traits of a kernel that the time depends on."""
 
     tile_m: float
     tile_n: float
@@ -69,7 +69,7 @@ class Kernel(NamedTuple):
 
 
 class Shape(NamedTuple):
-    """The implicit GEMM as launchers/cuda/convolution makes it: few channels are folded and groups merged."""
+    """The implicit GEMM as launchers/cuda/convolution builds it: few channels are folded and groups are merged."""
 
     rows: float
     columns: float
@@ -101,7 +101,7 @@ def shape_of(p: Problem) -> Shape:
     inputs = p.n * p.in_d * p.in_h * (p.out_w if folded else p.in_w)
     moved = p.size * (inputs * channels + outputs * p.k * (2.0 if p.residual else 1.0) + p.k * c * taps)
     if p.backward_data:
-        # Every residue of the strides has its share of the filter.
+        # Each residue of the strides has its share of the filter.
         residues = strides(p) / (p.stride_w if folded else 1.0)
         return Shape(inputs, c, max(1.0, taps / residues) * ceil(k / STEP), groups, merged, moved, 0.0)
     if p.backward_weight:
@@ -120,7 +120,7 @@ def step_clocks(t: Kernel, size: float) -> float:
 
 
 def helper_us(p: Problem, s: Shape, bandwidth: float) -> float:
-    """Copies that operands need before TMA can read them, and slices that are added up behind."""
+    """The time of copies that operands need before TMA can read them, and of adding up slices afterwards."""
     us = 0.0
     copied = p.fold_pitch > 0 or floor(p.c / VECTOR_ELEMENTS) * VECTOR_ELEMENTS < p.c
     if not p.backward_weight and (s.merged > 1 or copied):
@@ -140,7 +140,7 @@ def direct(p: Problem, s: Shape, d: Device, bandwidth: float) -> Estimate:
     if not p.backward_weight:
         compute_us = products / DIRECT_PRODUCTS / d.units / d.clocks_per_us
         return Estimate(1.0, 1.0, compute_us, 0.0, memory_us, max(compute_us, memory_us) + LAUNCH_US)
-    # A workgroup has the boxes of a slice and of 64 channels. Those that share a multiprocessor share its arithmetic.
+    # A workgroup has the boxes of a slice and of 64 channels. Workgroups on one multiprocessor share its arithmetic.
     boxes = p.n * ceil(p.out_h / DIRECT_ROWS) * ceil(p.out_w / DIRECT_COLUMNS)
     full = p.n * p.out_h * p.out_w / (boxes * DIRECT_ROWS * DIRECT_COLUMNS)
     box_clocks = full * (BOX_CLOCKS + BOX_POINT_CLOCKS * taps)
@@ -164,7 +164,7 @@ def estimate(p: Problem, t: Kernel, d: Device) -> Estimate:
     multiply = s.steps * (step_clocks(t, p.size) * (WEIGHT_STEP_CLOCKS if p.backward_weight else 1.0))
     share = WEIGHT_STORE if p.backward_weight else 1.0
     store = share * t.tile_m * t.tile_n * stored / STORE_BYTES_PER_CLOCK / t.wave_m
-    # Pingpong stores one tile while it multiplies the next; the last store is seen by both.
+    # Pingpong stores one tile while it multiplies the next; the last store counts for both.
     pingpong = t.wave_m == 1
     each = max(multiply, (multiply + store) / 2) if pingpong else multiply + store
     compute_us = (START_CLOCKS + waves * each + (store if pingpong else 0.0)) / d.clocks_per_us

@@ -1,4 +1,4 @@
-"""A convolution as formulas of times read it, and numbers that follow from it."""
+"""A convolution as time formulas take it, and numbers derived from it."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 
 class Problem(NamedTuple):
-    """Extents along D, H and W, which are 1 in front where a problem has fewer dimensions."""
+    """Extents along D, H and W; leading ones are 1 for problems with fewer dimensions."""
 
     backward_data: bool
     backward_weight: bool
@@ -30,11 +30,11 @@ class Problem(NamedTuple):
     stride_w: float
     dilation_w: float
     residual: bool
-    fold_pitch: float  # channels of a point of the folded image that Hopper's kernels read; 0 where they fold nothing
+    fold_pitch: float  # channels per point of the folded image that Hopper's kernels read; 0 where they fold nothing
 
 
 class Gemm(NamedTuple):
-    """The implicit GEMM of a group; backward data without the points that a stride leaves out."""
+    """The implicit GEMM of a group; backward data excludes the points that a stride leaves out."""
 
     m: float
     n: float
@@ -57,7 +57,7 @@ def out_points(p: Problem) -> float:
 
 
 def strides(p: Problem) -> float:
-    """Their product."""
+    """Product of the strides."""
     return p.stride_d * p.stride_h * p.stride_w
 
 
@@ -80,7 +80,7 @@ def work(p: Problem) -> float:
 
 
 def moved_bytes(p: Problem) -> float:
-    """What a kernel moves where it reads each tensor once: x, w, y, a residual, and slices of w's gradient twice."""
+    """Bytes that a kernel moves if it reads each tensor once: x, w, y, a residual, and slices of w's gradient twice."""
     x = p.n * p.c * in_points(p)
     w = p.k * (p.c / p.groups) * filter_points(p)
     y = p.n * p.k * out_points(p)

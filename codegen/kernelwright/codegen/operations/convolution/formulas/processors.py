@@ -1,13 +1,13 @@
-"""The time of a convolution on a CPU: that of the busiest thread, and what memory takes.
+"""Predicted time of a convolution on a CPU: that of the busiest thread, plus memory.
 
-Work is cut as the launchers' plans (launchers/cpu/convolution) cut it: into register blocks, those at edges smaller,
-shared by as many threads as the problem keeps busy. In forward and backward data, rows of a block are outputs of a line
-and columns channels; a block whose vectors are written to more lines than can be on their way waits for them, and every
+Work is cut as the launchers' plans (launchers/cpu/convolution) cut it: into register blocks, smaller at edges, shared
+by as many threads as the problem keeps busy. In forward and backward data, rows of a block are outputs of a line and
+columns are channels; a block whose vectors are written to more lines than can be in flight waits for them, and every
 box of outputs reads all weights. In backward weight both are channels, and each step is an output. Packing does not
 overlap, so times add up.
 
 The numbers are fitted to tuning problems (``benchmarks/results/cpu_sweep_20261123/conv-tuning-*``, four threads of a
-Xeon of the fifth generation); on an EPYC 9555 they choose as well.
+fifth-generation Xeon); on an EPYC 9555 they choose equally well.
 """
 
 from __future__ import annotations
@@ -28,33 +28,33 @@ from kernelwright.codegen.operations.convolution.formulas.problem import (
 )
 from kernelwright.codegen.operations.convolution.formulas.tiles import spare
 
-# Clocks. Of a register block's step at least, and of each of its vectors beside multiplying; in backward weight, which
-# reads both operands from the second-level cache, more.
+# Clocks: the least of a register block's step, and those of each of its vectors besides multiplying; more in backward
+# weight, which reads both operands from the second-level cache.
 LATENCY_CLOCKS = 4.3
 VECTOR_CLOCKS = 0.18
 WEIGHT_LATENCY_CLOCKS = 10
 WEIGHT_VECTOR_CLOCKS = 0.75
-SLOW_DOT = 3.7  # of a dot product of bf16 over multiplying and adding, where they are slow
-# Of writing a register block: so many lines of the output may be on their way to the first-level cache.
+SLOW_DOT = 3.7  # slowdown of a bf16 dot product relative to multiplying and adding, where it is slow
+# Writing a register block: lines of the output that may be in flight to the first-level cache.
 LINES_ON_THEIR_WAY = 16
 LINE_CLOCKS = 17
 # Set by hand, not fitted: between otherwise equal kernels, the one whose epilogue is compiled in.
 ANY_EPILOGUE = 1.01
-# Of an output: for itself, and for each byte that its box reads and writes, which do not stay in a cache.
+# For an output: for itself, and for each byte that its box reads and writes, which do not stay in a cache.
 STORE_CLOCKS = 0.16
 BOX_BYTE_CLOCKS = 7.8e-7
-PACK_CLOCKS = 5  # of a vector of weights
-WEIGHT_CLOCKS = 0.43  # of a weight in each box of outputs
-SUM_CLOCKS = 1  # of a sum of a slice,
-GRADIENT_CLOCKS = 3  # a value of dy,
+PACK_CLOCKS = 5  # for a vector of weights
+WEIGHT_CLOCKS = 0.43  # for a weight in each box of outputs
+SUM_CLOCKS = 1  # for a sum of a slice,
+GRADIENT_CLOCKS = 3  # for a value of dy,
 FILL_CLOCKS = 3  # and of x
-# Of launchers.
+# As in the launchers.
 MULTIPLICATIONS_PER_THREAD = 1048576
 TASKS_PER_THREAD = 4
 ENOUGH_TILES = 256
 SLAB_UNITS = 98304
 TURNED_CHANNELS = 256
-LINE = 16  # values of fp32 that a line of the cache holds
+LINE = 16  # fp32 values in a cache line
 
 
 class Kernel(NamedTuple):
@@ -67,12 +67,12 @@ class Kernel(NamedTuple):
     tile_n: float
     spare_dimensions: float
     depthwise: bool
-    slow_dots: bool  # multiplies by dot products of bf16, which this processor is slow at
+    slow_dots: bool  # multiplies by bf16 dot products, which are slow on this processor
     any_epilogue: bool  # reads its epilogue from the problem
 
 
 class Block(NamedTuple):
-    """A kernel's register block, and how it is used."""
+    """A kernel's register block and its use."""
 
     rows: float
     columns: float
@@ -84,31 +84,31 @@ class Block(NamedTuple):
 
 
 def block_clocks(b: Block, rows: float, vectors: float) -> float:
-    """Clocks of a block of so many rows and vectors, per step."""
+    """Clocks per step of a block of ``rows`` rows and ``vectors`` vectors."""
     if rows <= 0 or vectors <= 0:
         return 0.0
     return max(rows * vectors / 2 * b.dot, (rows + vectors) / 2, b.latency) + b.vector * vectors
 
 
 def row_clocks(b: Block, rows: float, columns: float) -> float:
-    """Clocks of so many rows and all columns, per step."""
+    """Clocks per step of ``rows`` rows and all columns."""
     whole = floor(columns / b.columns)
     rest = ceil((columns - whole * b.columns) / b.lanes)
     return whole * block_clocks(b, rows, b.columns / b.lanes) + block_clocks(b, rows, rest)
 
 
 def busiest(tasks: float, threads: float, most: float, mean: float) -> float:
-    """What the busiest thread takes of all, where each takes one task of so many parts after another."""
+    """Share of all work that the busiest thread takes, if each thread takes one of ``tasks`` tasks after another."""
     return min(1.0, max(ceil(tasks / threads) / tasks * most / mean, 1 / threads))
 
 
 def wanted_tasks(threads: float) -> float:
-    """Tasks that launchers cut the work into."""
+    """Number of tasks into which launchers cut the work."""
     return TASKS_PER_THREAD * threads if threads > 1 else 1.0
 
 
 def pitch_of(units: float) -> float:
-    """From a point of a slab to the next, in units: an odd number of lines."""
+    """Distance from a point of a slab to the next, in units: an odd number of lines."""
     if units < LINE:
         return units
     lines = ceil(units / LINE)
@@ -134,7 +134,7 @@ def sweep_clocks(p: Problem, t: Kernel, b: Block) -> float:
     if pointwise(p):
         line = p.n * in_points(p)
         lines = 1.0
-    half = floor((b.rows + 1) / 2)  # a block is two runs of outputs of half its rows
+    half = floor((b.rows + 1) / 2)  # a block is two runs of outputs, each half of its rows
     runs = floor(line / half)
     rest = line - runs * half
     edge = 0.5 * row_clocks(b, max(2 * rest, 1.0), columns) if rest > 0 else 0.0
@@ -192,7 +192,7 @@ def weight_clocks(p: Problem, b: Block) -> float:
 
 
 def block_of(p: Problem, t: Kernel, d: Device, rate: float) -> Block:
-    """How a kernel's register block is used."""
+    """The use of a kernel's register block."""
     useful = work(p) / MULTIPLICATIONS_PER_THREAD
     return Block(
         t.rows,
@@ -209,7 +209,7 @@ def clocks_of(p: Problem, t: Kernel, d: Device, b: Block, rate: float) -> float:
     """Clocks of the busiest thread."""
     c = p.c / p.groups
     whole_groups = c == p.k / p.groups and ceil(b.lanes / c) * c == b.lanes and c < b.lanes
-    if t.depthwise or whole_groups:  # vectors of channels or outputs
+    if t.depthwise or whole_groups:  # vectors of channels or of outputs
         return 2 * work(p) / rate / d.units
     return weight_clocks(p, b) if p.backward_weight else sweep_clocks(p, t, b)
 

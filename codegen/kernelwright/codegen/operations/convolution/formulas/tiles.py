@@ -1,10 +1,10 @@
-"""The time of a convolution on AMD GPUs: tile and wave quantisation on a roofline, as of GEMM.
+"""Predicted time of a convolution on AMD GPUs: tile and wave quantisation on a roofline, as for GEMM.
 
-The implicit GEMM m x n x k of each group is cut into tiles; a partial tile costs a whole one, and waves of them run one
-after the other. Backward data with strides multiplies each filter point by the outputs that it meets: k shrinks by the
-product of the strides, while m is the points of dx. Groups that a kernel merges widen n and k. A depthwise kernel
+The implicit GEMM m x n x k of each group is cut into tiles; a partial tile costs a whole one, and waves of tiles run
+one after another. Backward data with strides multiplies each filter point by the outputs that it meets: k shrinks by
+the product of the strides, while m is the points of dx. Groups that a kernel merges widen n and k. A depthwise kernel
 multiplies vectors instead. Memory moves x, w and y once, and the slices of backward weight twice in 4 bytes each. The
-launch takes the longest. Nobody fitted it to measured convolutions.
+launch takes the longest of these. It was not fitted to measured convolutions.
 """
 
 from __future__ import annotations
@@ -22,15 +22,15 @@ from kernelwright.codegen.operations.convolution.formulas.problem import (
     strides,
 )
 
-FILL_BYTES_PER_CLOCK = 48  # as of GEMM
+FILL_BYTES_PER_CLOCK = 48  # as for GEMM
 SECOND_LAUNCH_US = 4  # likewise
 SPARE_DIMENSION = (
-    1.01  # of each dimension of a kernel that the problem lacks: between otherwise equal kernels it decides
+    1.01  # factor for each dimension of a kernel that the problem lacks: decides between otherwise equal kernels
 )
 
 
 class Kernel(NamedTuple):
-    """The traits of a kernel that the time depends on."""
+    """Traits of a kernel that the time depends on."""
 
     tile_m: float
     tile_n: float
@@ -42,7 +42,7 @@ class Kernel(NamedTuple):
 
 
 def multiplied(p: Problem, merged: float) -> Gemm:
-    """The GEMM that tiles are cut of."""
+    """The GEMM that is cut into tiles."""
     g = gemm(p)
     m = p.n * in_points(p) if p.backward_data else g.m
     k = max(1.0, g.k / strides(p)) if p.backward_data else g.k
@@ -52,7 +52,7 @@ def multiplied(p: Problem, merged: float) -> Gemm:
 
 
 def spare(dimensions: float) -> float:
-    """What dimensions of a kernel that the problem lacks cost."""
+    """Cost factor of dimensions that a kernel has and the problem lacks."""
     factor = 1.0
     while dimensions > 0:
         factor *= SPARE_DIMENSION

@@ -1,1 +1,1 @@
-"""What tests of convolution share."""
+"""Shared test code of convolution."""

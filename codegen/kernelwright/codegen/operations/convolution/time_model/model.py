@@ -1,4 +1,4 @@
-"""The time model of convolution as :class:`kernelwright.codegen.operation.TimeModel` describes one."""
+"""The time model of convolution, as :class:`kernelwright.codegen.operation.TimeModel` describes it."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class ConvTimeModel:
         return recorded_problem(ConvProblem, raw, "convolution")
 
     def measured(self, row: Mapping[str, str]) -> ConvProblem | None:
-        """Rows of convolutions have a direction and extents di, hi, wi of images, z, y, x of filters; 1 in 2D."""
+        """Read the problem: rows have a direction and extents di, hi, wi of images, z, y, x of filters; 1 in 2D."""
         if not {"direction", "hi"} <= set(row):
             return None
         axes = "dhw" if (row["di"], row["z"]) != ("1", "1") else "hw"
@@ -46,15 +46,15 @@ class ConvTimeModel:
         return self.read({**words, **counts, "size": size, "filter": points, **along})
 
     def key(self, problem: ConvProblem) -> Hashable:
-        """Equal for problems that one measurement stands for."""
+        """Return a key that is equal for problems that one measurement stands for."""
         return dataclasses.replace(problem, split_k=None)
 
     def candidate_sets(self, problem: ConvProblem) -> tuple[str, ...]:
-        """The written sets; profilers' sets have thousands of kernels, which a user may name."""
+        """Return the written sets; profilers' sets have thousands of kernels and must be named by the user."""
         return _SETS
 
     def fitted(self, kernel: Kernel, problem: ConvProblem) -> GroupedConvSpec | None:
-        """A forward kernel of the problem's type with its bias, residual and activation."""
+        """Return a forward kernel of the problem's type with its bias, residual and activation."""
         spec = conv_spec(kernel)
         if (spec.direction, problem.direction) != (Direction.FORWARD, Direction.FORWARD):
             return None
@@ -64,12 +64,12 @@ class ConvTimeModel:
         return spec.model_copy(update=asked)
 
     def candidates(self, kernel: Kernel, problem: ConvProblem, arch: Arch) -> tuple[Candidate, ...]:
-        """A plan is one launch: kernels add up the slices that they leave."""
+        """Return one-launch plans: kernels add up the slices that they leave."""
         us = self.microseconds(kernel, problem, arch)
         return () if us is None else (Candidate(us),)
 
     def microseconds(self, kernel: Kernel, problem: ConvProblem, arch: Arch, units: int | None = None) -> float | None:
-        """With the best number of slices, on the stated device or CPU_CORES; None if the kernel does not serve."""
+        """Return the time with the best number of slices, on the stated device or CPU_CORES; None if not served."""
         spec = conv_spec(kernel)
         counts = [] if refusal(spec, problem, arch) else slices(spec, problem, arch.backend)
         if not counts:

@@ -1,4 +1,4 @@
-"""Whether a convolution kernel serves a problem: the rules of its backend, on what the C ABI will say of both."""
+"""Whether a convolution kernel serves a problem: the rules of its backend, on the C ABI's form of both."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from kernelwright.problems.convolution.problem import ConvProblem
 
 @functools.lru_cache(maxsize=1 << 10)
 def problem_of(problem: ConvProblem, split_k: int) -> Problem:
-    """As kernels see it, with so many slices of backward weight."""
+    """The problem as kernels see it, with ``split_k`` slices of backward weight."""
     chosen = {"op": OPS[Direction(problem.direction)], "split_k": split_k, "leaves_slices": 0}
     return record_of(Problem, problem.in_c() | chosen)
 
 
 def refusal(spec: GroupedConvSpec, problem: ConvProblem, arch: Arch) -> Refusal:
-    """Why the kernel does not serve the problem, with one slice where the dispatcher is to choose."""
+    """Return why the kernel does not serve the problem, with one slice where the dispatcher chooses."""
     if spec.direction != problem.direction:
         return f"this kernel serves {OPS[spec.direction]}"
     t, p = traits_of(spec, arch.backend), problem_of(problem, max(1, problem.split_k or 0))

@@ -1,4 +1,4 @@
-"""Numbers of slices of backward weight that are worth estimating, as the dispatcher's operation.cpp lists them."""
+"""Slice counts of backward weight worth estimating, as the dispatcher's operation.cpp lists them."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ from kernelwright.codegen.operations.convolution.rules.traits import traits_of
 from kernelwright.codegen.operations.convolution.spec import GroupedConvSpec
 from kernelwright.problems.convolution.problem import ConvProblem
 
-_CHOICES = 24  # kMaxChoices of operation.hpp
+_CHOICES = 24  # kMaxChoices in operation.hpp
 
 
 def slices(spec: GroupedConvSpec, problem: ConvProblem, backend: str) -> list[int]:
-    """In ascending order; none where the kernel does not sum in as many as the problem asks for."""
+    """Return slice counts in ascending order; none if the kernel cannot sum in as many as the problem asks for."""
     most = traits_of(spec, backend).max_split_k
     if problem.split_k:
         return [problem.split_k] if problem.split_k <= most else []

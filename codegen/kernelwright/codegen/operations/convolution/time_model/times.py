@@ -1,4 +1,4 @@
-"""From specs, problems and architectures to what the formulas of times read."""
+"""Converts specs, problems and architectures to the arguments of the time formulas."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ from kernelwright.problems.convolution.problem import ConvProblem
 
 
 def estimate(spec: GroupedConvSpec, problem: ConvProblem, arch: Arch, split: int, units: int) -> Estimate:
-    """The time of a launch with ``split`` slices of the sum on ``units`` cores or compute units.
+    """Return the time of a launch with ``split`` slices of the sum on ``units`` cores or compute units.
 
-    Dot products of CPUs are taken to be fast; no kernel leaves slices for a second launch.
+    CPU dot products are assumed to be fast; no kernel leaves slices for a second launch.
     """
     device, p = device_of(arch, problem.dtype, units), problem_of(problem, split)
     tile, warp = spec.tile, spec.warp_tile
@@ -42,7 +42,7 @@ def estimate(spec: GroupedConvSpec, problem: ConvProblem, arch: Arch, split: int
 
 
 def problem_of(problem: ConvProblem, split: int) -> Problem:
-    """As formulas read it."""
+    """The problem as formulas read it."""
     weight, p = problem.direction == Direction.BACKWARD_WEIGHT, rules_problem(problem, split)
     out = (1,) * (len(p.extent) - len(problem.out_size)) + problem.out_size
     along: tuple[Any, ...] = (*p.extent, *out, *p.filter, *p.stride)

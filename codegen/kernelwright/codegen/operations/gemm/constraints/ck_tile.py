@@ -24,7 +24,7 @@ _PIPELINES = (*_PLAIN_PIPELINES, Pipeline.COMP_ASYNC, Pipeline.PRESHUFFLEV2, Pip
 
 
 def warp_tiles(spec: GemmSpec, arch: Arch) -> tuple[Triple, ...]:
-    """The warp tiles that become matrix instructions, of those that CK Tile's dispatcher knows for A's dtype."""
+    """The warp tiles that become matrix instructions, among those that CK Tile's dispatcher knows for A's dtype."""
     tiles = gemm_section(arch).instruction_tiles.get(spec.dtype_a, ())
     if arch.lds_transposing_loads and spec.layout is not Layout.RCR:
         tiles = tuple(tile for tile in tiles if _transposing_read_exists(tile, ELEMENT_BYTES[spec.dtype_a]))
@@ -32,7 +32,7 @@ def warp_tiles(spec: GemmSpec, arch: Arch) -> tuple[Triple, ...]:
 
 
 def _transposing_read_exists(tile: Triple, element_bytes: int) -> bool:
-    """LDS is read transposed 8 bytes at a time: a lane's operand must be made of such reads.
+    """Whether LDS can be read transposed, 8 bytes at a time: a lane's operand must consist of such reads.
 
     GetBlockGemm in gemm_universal_pipeline_ag_bg_cr_policy.hpp asks for one, two or four reads; the dispatcher has two
     for 16-bit floats and four for the 8-bit floats' longest tiles.
@@ -138,7 +138,7 @@ def _copy_patterns(spec: GemmSpec, arch: Arch) -> Iterator[Violation]:
 
 
 def _lds_parts(spec: GemmSpec, arch: Arch) -> tuple[int, int, int]:
-    """How many buffers a kernel keeps in LDS, and the bytes of A and B, and of the epilogue, that each must hold."""
+    """Return the number of LDS buffers, and the bytes of A and B, and of the epilogue, that each must hold."""
     rows_b = 0 if variants.preshuffles(spec) else spec.tile.n  # a permuted B goes straight to registers
     stage = spec.tile.k * (spec.tile.m * ELEMENT_BYTES[spec.dtype_a] + rows_b * ELEMENT_BYTES[spec.dtype_b])
     store = copies.shuffle_bytes(spec, arch.wave_size) if spec.epilogue is Epilogue.CSHUFFLE else 0
@@ -174,13 +174,13 @@ def _lds(spec: GemmSpec, arch: Arch) -> Iterator[Violation]:
 
 
 def accumulator_limit(spec: GemmSpec, arch: Arch) -> int:
-    """Accumulators per work-item that compile without scratch spills, as measured.
+    """Return the accumulators per work-item that compile without scratch spills, as measured.
 
-    A CDNA SIMD has 512 registers per lane for its waves; half may be accumulators, if the other half has no more to
-    hold than rows of 64 bytes of A and B, shared by four waves and copied as they are (500 registers of fp16 rcr), and
-    else a quarter: fp8 rrr, which is transposed, spilled 106, rows of 128 bytes 273, and 128x128 in one wave 62. RDNA
-    waves address 256 and need more of them for operands, which WMMA on gfx11 holds twice: a quarter. Pipelines that
-    keep two register tiles of A and B (compv4, compv6, comp_async) leave half as many.
+    A CDNA SIMD has 512 registers per lane for its waves; half may be accumulators if the other half holds only rows of
+    64 bytes of A and B, shared by four waves and copied unchanged (500 registers of fp16 rcr), else a quarter: fp8 rrr,
+    which is transposed, spilled 106, rows of 128 bytes 273, and 128x128 in one wave 62. RDNA waves address 256 and need
+    more of them for operands, which WMMA on gfx11 holds twice: a quarter. Pipelines that keep two register tiles of A
+    and B (compv4, compv6, comp_async) leave half as many.
     """
     tiles = 2 if spec.pipeline in _TWO_REGISTER_TILES else 1
     if arch.wave_size == 32:

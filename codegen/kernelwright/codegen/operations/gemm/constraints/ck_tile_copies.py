@@ -18,12 +18,12 @@ _POWERS = (16, 32, 64, 128, 256)
 
 
 def copies(spec: GemmSpec, wave_size: int) -> Iterator[Copy]:
-    """The copies that a spec implies: A and B from memory, and C to memory if it goes through LDS."""
+    """Yield the copies that a spec implies: A and B from memory, and C to memory if it goes through LDS."""
     tile, lanes = spec.tile, spec.wave.m * spec.wave.n * spec.wave.k * wave_size
     a_row, b_row = _contiguous_k(spec.layout)
     operands: tuple[tuple[str, bool, int, DType], ...]
     operands = (("A", a_row, tile.m, spec.dtype_a), ("B", b_row, tile.n, spec.dtype_b))
-    if spec.preshuffle:  # B goes straight to registers; A in the widest loads, always
+    if spec.preshuffle:  # B goes straight to registers; A always in the widest loads
         operands = ()
         yield Copy("copying A", tile.m, tile.k, _VECTOR_BYTES // ELEMENT_BYTES[spec.dtype_a], exact=True)
     for what, along_k, extent, dtype in operands:
@@ -36,7 +36,7 @@ def copies(spec: GemmSpec, wave_size: int) -> Iterator[Copy]:
 
 
 def load_vector(element_bytes: int, row: int, per_lane: int) -> int:
-    """Elements of one global load: the widest of 16, 8, 4, 2 bytes that divides the row and a work-item's share."""
+    """The elements of one global load: the widest of 16, 8, 4, 2 bytes that divides the row and a work-item's share."""
     for width in (16, 8, 4, 2):
         elements = width // element_bytes
         if (width >= 8 or element_bytes >= width) and elements and row % elements == 0 and per_lane % elements == 0:
@@ -45,23 +45,23 @@ def load_vector(element_bytes: int, row: int, per_lane: int) -> int:
 
 
 def store_vector(spec: GemmSpec) -> int:
-    """Elements of C that the CShuffle epilogue stores at once."""
+    """Return the elements of C that the CShuffle epilogue stores at once."""
     return min(spec.wave.n * spec.warp_tile.n, _VECTOR_BYTES // ELEMENT_BYTES[stored_dtype(spec)])
 
 
 def stored_dtype(spec: GemmSpec) -> DType:
-    """What the epilogue writes: C, or the partial sums of a slice of K."""
+    """Return the dtype that the epilogue writes: that of C, or of the partial sums of a K slice."""
     return spec.dtype_acc if spec.split_k else spec.dtype_c
 
 
 def shuffle_bytes(spec: GemmSpec, wave_size: int) -> int:
-    """LDS bytes that the CShuffle epilogue needs for one pass."""
+    """Return the LDS bytes that the CShuffle epilogue needs for one pass."""
     rows, row = _shuffle_extent(spec, wave_size)
     return rows * row * ELEMENT_BYTES[stored_dtype(spec)]
 
 
 def nearest_tile(spec: GemmSpec, arch: Arch) -> str:
-    """A legal tile of powers of two that is closest to the spec's, "" if there is none."""
+    """Return the legal tile of powers of two closest to the spec's, "" if there is none."""
     wave, warp, waves = spec.wave, spec.warp_tile, spec.wave.m * spec.wave.n
     candidates = []
     for m, n, k in itertools.product(_POWERS, _POWERS, _POWERS):
@@ -78,7 +78,7 @@ def _contiguous_k(layout: Layout) -> tuple[bool, bool]:
 
 
 def _shuffle_extent(spec: GemmSpec, wave_size: int) -> tuple[int, int]:
-    """Rows and columns of C that pass through LDS at a time."""
+    """Return the rows and columns of C that pass through LDS at a time."""
     rows, columns = spec.wave.m * spec.warp_tile.m, spec.wave.n * spec.warp_tile.n
     per_lane = spec.warp_tile.m * spec.warp_tile.n // wave_size
     repeat = min(max(1, store_vector(spec) // max(1, per_lane)), max(1, spec.tile.m // rows))

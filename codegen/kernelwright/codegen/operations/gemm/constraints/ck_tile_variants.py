@@ -15,7 +15,7 @@ _LOAD_BYTES = 16
 
 
 def preshuffles(spec: GemmSpec) -> bool:
-    """Does the kernel read a permuted B?"""
+    """Whether the kernel reads a permuted B."""
     return spec.preshuffle or spec.pipeline is Pipeline.PRESHUFFLEV2
 
 

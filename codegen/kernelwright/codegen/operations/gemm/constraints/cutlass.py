@@ -22,7 +22,7 @@ Check = Callable[[GemmSpec, Arch], Iterator[Violation]]
 
 
 def sides(spec: GemmSpec) -> tuple[str, str]:
-    """The axes of the problem that are the rows and the columns of wgmma, see :func:`.cutlass.swapped`."""
+    """Return the axes of the problem that are wgmma's rows and columns, see :func:`.cutlass.swapped`."""
     return ("n", "m") if symbols.swapped(spec) else ("m", "n")
 
 
@@ -32,9 +32,9 @@ def _extents(spec: GemmSpec) -> tuple[int, int]:
 
 
 def shared_memory(spec: GemmSpec, capacity: int) -> tuple[int, int]:
-    """Bytes that the epilogue keeps, and the stages of A and B that fit beside it.
+    """Return the bytes that the epilogue keeps, and the stages of A and B that fit beside it.
 
-    Follows sm90_get_tma_dispatch_policy (epilogue tile and its C stages; D reuses them; D tensors have as many each)
+    Follows sm90_get_tma_dispatch_policy (epilogue tile and its C stages, which D reuses; D tensors have as many each)
     and compute_stage_count_or_override of CUTLASS 4.2.
     """
     rows, columns = _extents(spec)
@@ -96,7 +96,7 @@ def _schedule(spec: GemmSpec, arch: Arch) -> Iterator[Violation]:
 
 
 def _of_tma(check: Check) -> Check:
-    """The check, of kernels that CUTLASS assembles."""
+    """Limit the check to kernels that CUTLASS assembles."""
 
     @functools.wraps(check)
     def checked(spec: GemmSpec, arch: Arch) -> Iterator[Violation]:

@@ -1,4 +1,4 @@
-"""What variants ask of every backend, and how a backend says which of them it does not have."""
+"""What variants require on every backend, and how a backend reports those that it lacks."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from kernelwright.codegen.operations.gemm.spec import Activation, DOp, GemmSpec
 from kernelwright.codegen.violations import Violation
 
 FIELDS = ("stream_k", "num_d", "activation", "batched", "grouped")
-"""The fields of a spec that a backend may refuse as a whole, see :func:`refused`."""
+"""Fields of a spec that a backend may refuse as a whole, see :func:`refused`."""
 
 
 def check_variants(spec: GemmSpec, arch: Arch) -> Iterator[Violation]:
@@ -34,7 +34,7 @@ def check_variants(spec: GemmSpec, arch: Arch) -> Iterator[Violation]:
 
 
 def refused(rule: str, spec: GemmSpec, reasons: Mapping[str, str]) -> Iterator[Violation]:
-    """A violation of ``rule`` for each field of ``reasons`` that ``spec`` sets; the reason says what is in the way."""
+    """Yield a violation of ``rule`` for each field of ``reasons`` that ``spec`` sets, with that reason."""
     for field, reason in reasons.items():
         if is_set(spec, field):
             default = str(GemmSpec.model_fields[field].default)

@@ -1,15 +1,15 @@
-"""The time of a warp-specialised GEMM on Hopper.
+"""Predicted time of a warp-specialised GEMM on Hopper.
 
-Tiles come in whole clusters; waves count them. A step along k takes the longer of multiplying (each wgmma fetches its
-64 rows and its columns from shared memory) and of filling a stage (a workgroup of a cluster asks for its share of the
-operands and receives them all), of both where only two stages fit, and a wait at barriers. A tile then is stored, of
-which pingpong shows a part. Memory delivers its rate if each multiprocessor has enough bytes on the way. The launch
-takes the longer of both and a share of the shorter. The last slice of k adds up what the others left.
+Tiles come in whole clusters, which waves count. A step along k takes the longer of multiplying (each wgmma fetches its
+64 rows and its columns from shared memory) and filling a stage (a workgroup of a cluster requests its share of the
+operands and receives all of them), or both where only two stages fit, and a wait at barriers. Then a tile is stored, of
+which pingpong shows a part. Memory delivers its rate if each multiprocessor has enough bytes in flight. The launch
+takes the longer of computing and memory and a share of the shorter. The last slice of k adds up what the others left.
 
 The numbers are what ``benchmarks/selection/fit.py`` finds for times on an H200: of 80 kernels on tuning problems
 (``benchmarks/results/h200_gemm_tuning_*.csv.gz``) and of 52 kernels on 81 shapes (``h200_sweep_20261121.json``).
-Predictions are within 16 % (standard deviation). ``STREAM_SLACK``, ``SWAPPED_SLACK`` and ``SHARED_SLACK`` are not among
-them: they were set by hand, the last two to decide between kernels that are otherwise predicted to be equal.
+Predictions are within 16 % (standard deviation). ``STREAM_SLACK``, ``SWAPPED_SLACK`` and ``SHARED_SLACK`` were not
+fitted but set by hand, the last two to decide between kernels of otherwise equal predicted time.
 """
 
 from __future__ import annotations
@@ -21,37 +21,37 @@ from kernelwright.codegen.formulas.machine import Device, Estimate
 from kernelwright.codegen.formulas.numbers import ceil, floor
 from kernelwright.codegen.formulas.products import Product
 
-ROWS_OF_INSTRUCTION = 64  # of wgmma
-BYTES_OF_INSTRUCTION = 32  # along k
-READ_ROWS_CLOCKS = 13.99  # wgmma fetches its 64 rows from shared memory, whatever it computes
-READ_COLUMN_CLOCKS = 0.25  # and its columns, 32 bytes each at 128 bytes per clock
-INSTRUCTION_SLACK = 0.8804  # measured over stated clocks of wgmma
-FILL_BYTES_PER_CLOCK = 107.7  # from L2, of what one workgroup of a cluster asks for
-RECEIVE_BYTES_PER_CLOCK = 130.7  # into one multiprocessor, what others asked for included
-STEP_CLOCKS = 19.49  # of barriers per step along k
-CLUSTER_STEP_CLOCKS = 38.99  # of waiting for the other workgroups of a cluster
-LATENCY_CLOCKS = 2043  # from a load to its arrival; all stages but one are on their way
-STORE_BYTES_PER_CLOCK = 17.49  # of the epilogue
-HIDDEN_STORE = 0.2305  # what of it pingpong shows: its two tiles overlap
-START_CLOCKS = 553.9  # until the first operands are there
-REREAD_SHARE = 1.86  # operands read again, over what a wave of tiles in a square reads again
-MEMORY_SHARE = 0.8784  # of the stated bandwidth
-IN_FLIGHT_BYTES = 10250  # that each multiprocessor must have asked for to reach it
-OVERLAP = 0.2718  # of the shorter of computing and reading that is not hidden
+ROWS_OF_INSTRUCTION = 64  # rows of a wgmma
+BYTES_OF_INSTRUCTION = 32  # bytes of a wgmma along k
+READ_ROWS_CLOCKS = 13.99  # clocks in which wgmma fetches its 64 rows from shared memory, whatever it computes
+READ_COLUMN_CLOCKS = 0.25  # clocks for each column, 32 bytes at 128 bytes per clock
+INSTRUCTION_SLACK = 0.8804  # measured clocks of wgmma over stated ones
+FILL_BYTES_PER_CLOCK = 107.7  # from L2, for what one workgroup of a cluster requests
+RECEIVE_BYTES_PER_CLOCK = 130.7  # into one multiprocessor, including what others requested
+STEP_CLOCKS = 19.49  # barriers, per step along k
+CLUSTER_STEP_CLOCKS = 38.99  # waiting for the other workgroups of a cluster
+LATENCY_CLOCKS = 2043  # from a load to its arrival; all stages but one are in flight
+STORE_BYTES_PER_CLOCK = 17.49  # in the epilogue
+HIDDEN_STORE = 0.2305  # share that pingpong shows: its two tiles overlap
+START_CLOCKS = 553.9  # until the first operands arrive
+REREAD_SHARE = 1.86  # operands read again, relative to what a square wave of tiles reads again
+MEMORY_SHARE = 0.8784  # share of the stated bandwidth
+IN_FLIGHT_BYTES = 10250  # bytes that each multiprocessor must have requested to reach it
+OVERLAP = 0.2718  # share of the shorter of computing and reading that is not hidden
 LAUNCH_US = 1.273
 CUT_US = 2.705  # clearing the flags of split-K and stream-K, and the wait for it
-CUTTABLE_US = 0.7752  # of split-K kernels that split nothing
+CUTTABLE_US = 0.7752  # for split-K kernels that split nothing
 SLICE_US = 0.228  # each slice waits for the one before,
 SLICE_ELEMENTS_PER_US = 26330  # and adds its tile to that of the others
-STREAM_SLACK = 1.25  # of stream-K, whose tiles are finished by several
-EPILOGUE_ELEMENTS = 16384  # that wait in shared memory to be stored
-SWAPPED_SLACK = 1.02  # of kernels that compute the transposed product
-SHARED_SLACK = 1.01  # of warp groups that share a tile
-ANY_US = 0.3  # of an epilogue that is chosen at run time: its instructions come from farther away
-COPIED_SHARE = 0.35  # of the rate of wgmma, where threads copy operands and multiply by mma.sync
-COPIED_WORKGROUPS = 2  # of a multiprocessor
-COPIED_START_CLOCKS = 15000  # of a tile: the first operands come, and results go element by element
-# A selection asks for thousands of estimates, and a division takes several times as long as a product.
+STREAM_SLACK = 1.25  # for stream-K, whose tiles are finished by several workgroups
+EPILOGUE_ELEMENTS = 16384  # elements that wait in shared memory to be stored
+SWAPPED_SLACK = 1.02  # for kernels that compute the transposed product
+SHARED_SLACK = 1.01  # for warp groups that share a tile
+ANY_US = 0.3  # for an epilogue chosen at run time: its instructions come from farther away
+COPIED_SHARE = 0.35  # share of wgmma's rate, where threads copy operands and multiply by mma.sync
+COPIED_WORKGROUPS = 2  # workgroups per multiprocessor
+COPIED_START_CLOCKS = 15000  # per tile: the first operands arrive, and results are stored element by element
+# A selection needs thousands of estimates, and a division takes several times as long as a product.
 INSTRUCTION_SHARE = 1 / BYTES_OF_INSTRUCTION
 FILL_CLOCKS = 1 / FILL_BYTES_PER_CLOCK
 RECEIVE_CLOCKS = 1 / RECEIVE_BYTES_PER_CLOCK
@@ -60,7 +60,7 @@ SLICE_ELEMENT_US = 1 / SLICE_ELEMENTS_PER_US
 
 
 class Kernel(NamedTuple):
-    """The traits of a kernel that the time depends on."""
+    """Traits of a kernel that the time depends on."""
 
     tile_m: float
     tile_n: float
@@ -73,20 +73,20 @@ class Kernel(NamedTuple):
     stream_k: bool
     cuttable: bool  # serves several slices of k
     any_epilogue: bool  # chosen at run time
-    copied: bool  # threads copy operands and multiply by themselves
+    copied: bool  # threads copy operands and multiply themselves
 
 
 @dataclass(frozen=True)
 class Problem(Product):
-    """A product, and the tensors of the shape of its result."""
+    """A product, and the number of tensors of its result's shape."""
 
     size: float  # bytes of an element of the operands
     size_c: float
-    results: float  # tensors of the shape of C that are read and written: C, C before, D
+    results: float  # tensors of C's shape that are read and written: C, the previous C, D
 
 
 def shared_panels(tile_m: float, tile_n: float, running: float, tiles_m: float, tiles_n: float) -> float:
-    """Elements per step of k that ``running`` tiles side by side need, in the rectangle that needs least."""
+    """Elements per step of k that ``running`` concurrent tiles need, in the rectangle that needs least."""
     least = running * (tile_m + tile_n)
     last = min(tiles_m, running)
     halved = running
@@ -106,12 +106,12 @@ def shared_panels(tile_m: float, tile_n: float, running: float, tiles_m: float, 
 
 
 def both(inside: float, memory_us: float) -> float:
-    """What computing and reading take together."""
+    """Combined time of computing and reading."""
     return max(inside, memory_us) + OVERLAP * min(inside, memory_us)
 
 
 def copied(p: Problem, t: Kernel, d: Device) -> Estimate:
-    """The same of a kernel whose threads copy operands: two workgroups share a multiprocessor, and start together."""
+    """The same for a kernel whose threads copy operands: two workgroups share a multiprocessor and start together."""
     tiles = ceil(p.m / t.tile_m) * ceil(p.n / t.tile_n) * p.batch
     places = COPIED_WORKGROUPS * d.units
     waves = ceil(tiles / places)
@@ -155,8 +155,8 @@ def estimate(p: Problem, t: Kernel, d: Device, most_us: float) -> Estimate:
     clustered = t.cluster_m * t.cluster_n > 1
     waits = STEP_CLOCKS + (CLUSTER_STEP_CLOCKS if clustered else 0.0)
     us_per_clock = 1 / d.clocks_per_us
-    # Each total from here to the end is at least the one before, in rounded numbers too: what multiplying alone takes,
-    # and below what it takes with operands that are read once, is at most what the whole takes.
+    # Each total from here on is at least the one before, even when rounded: the time of multiplying alone, and below
+    # the time with operands that are read once, is at most the whole time.
     least_us = (waves * (steps * (step + waits) * slack) + START_CLOCKS) * us_per_clock + LAUNCH_US
     if least_us > most_us:
         return Estimate(tiles, waves, total_us=least_us)
@@ -169,7 +169,7 @@ def estimate(p: Problem, t: Kernel, d: Device, most_us: float) -> Estimate:
     cut = p.split > 1 or t.stream_k
     shown = HIDDEN_STORE if t.pingpong and waves > 1 else 1.0
     store = t.tile_m * t.tile_n * p.size_c * STORE_CLOCKS * shown * (2.0 if cut else 1.0)
-    more = min(step, fill) if stages < 3 else 0.0  # two stages: nothing arrives while these are multiplied
+    more = min(step, fill) if stages < 3 else 0.0  # two stages: nothing arrives while they are multiplied
     compute_us = (waves * (steps * (step + more + waits) * slack + store) + START_CLOCKS) * us_per_clock
     fill_us = (waves * (steps * (fill + more + waits) * slack + store) + START_CLOCKS) * us_per_clock
     inside = max(compute_us, fill_us)

@@ -1,14 +1,14 @@
-"""The time of a GEMM on a CPU: that of the busiest thread, in clocks.
+"""Predicted time of a GEMM on a CPU: that of the busiest thread, in clocks.
 
-Register blocks of r rows and v vectors, those at edges smaller, take max(r v / 2, (r + v) / 2, latency) clocks and a
-share for each row per step along k: two multiply-add units whose sums wait for each other, and two loads in a clock
-(Low, Igual, Smith, Quintana-Orti, "Analytical Modeling Is Enough for High-Performance BLIS", ACM TOMS 43(2), 2016,
-section 4.2). Packing does not overlap with multiplying, so it is added, by the vector; so are reading panels that other
-threads packed, passing sums from one cache block along k to the next, adding up slices, and waiting for the other
-threads after each stage. Problems of few rows or columns read their matrix where it lies: all kernels take them alike.
+Register blocks of r rows and v vectors, smaller at edges, take max(r v / 2, (r + v) / 2, latency) clocks and a share
+for each row per step along k: two multiply-add units whose sums wait for each other, and two loads per clock (Low,
+Igual, Smith, Quintana-Orti, "Analytical Modeling Is Enough for High-Performance BLIS", ACM TOMS 43(2), 2016, section
+4.2). Packing does not overlap with multiplying, so it is added, per vector; so are reading panels that other threads
+packed, passing sums from one cache block along k to the next, adding up slices, and waiting for the other threads after
+each stage. Problems of few rows or columns read their matrix in place: all kernels handle them alike.
 
-How problems are cut is what the launcher's plan.hpp says. The numbers are fitted to tuning problems: of four threads of
-a Xeon of the fifth generation (``benchmarks/results/cpu_sweep_20261123/gemm-tuning-*``) and two of an EPYC 9555
+Problems are cut as in the launcher's plan.hpp. The numbers are fitted to tuning problems: with four threads of a
+fifth-generation Xeon (``benchmarks/results/cpu_sweep_20261123/gemm-tuning-*``) and two of an EPYC 9555
 (``cpu_gemm_tuning_*_20261122.csv.gz``).
 """
 
@@ -22,27 +22,27 @@ from kernelwright.codegen.formulas.numbers import ceil, floor
 from kernelwright.codegen.formulas.products import Product
 
 # Clocks.
-LATENCY_CLOCKS = 4.9  # of a register block's step at least: sums wait for each other
-ROW_CLOCKS = 0.05  # of each of its rows, beside multiplying
-SLOW_DOT = 3.7  # of a dot product of bf16 over multiplying and adding, where they are slow
-BLOCK_CLOCKS = 215  # of a register block in each cache block along K
-OWN_VECTOR_CLOCKS = 4.2  # to pack a vector of B for oneself,
+LATENCY_CLOCKS = 4.9  # least clocks of a register block's step: sums wait for each other
+ROW_CLOCKS = 0.05  # for each of its rows, besides multiplying
+SLOW_DOT = 3.7  # slowdown of a bf16 dot product relative to multiplying and adding, where it is slow
+BLOCK_CLOCKS = 215  # for a register block in each cache block along K
+OWN_VECTOR_CLOCKS = 4.2  # to pack a vector of B for the own thread,
 SHARED_VECTOR_CLOCKS = 5.9  # and for all threads
 VECTOR_OF_A_CLOCKS = 30  # to pack a vector of A
 FAR_VECTOR_CLOCKS = 13.7  # to read a vector of B that other threads packed
-PARTIAL_CLOCKS = 5.2  # of a sum that waits for the next cache block along K
-ADD_CLOCKS = 2.8  # of a sum of each slice
-MEET_CLOCKS = 10400  # until all threads have ended a stage
+PARTIAL_CLOCKS = 5.2  # for a sum that waits for the next cache block along K
+ADD_CLOCKS = 2.8  # for a sum of each slice
+MEET_CLOCKS = 10400  # until all threads have finished a stage
 # Set by hand, not fitted: between otherwise equal kernels, the one whose epilogue is compiled in.
 ANY_EPILOGUE = 1.01
-# Set by hand, not fitted: AMX, of which a product of two tiles takes 16 clocks (Intel 64 and IA-32 Architectures
+# Set by hand, not fitted: AMX, where a product of two tiles takes 16 clocks (Intel 64 and IA-32 Architectures
 # Optimization Reference Manual, chapter 20) and loads keep up with four fifths of that.
 TILE_CLOCKS = 20.0
 TILE_UNITS = 16.0  # rows of a tile, and units of 4 bytes in each
 TILE_VALUES = 32.0  # along k in a row of a tile of bf16: the fewest that one instruction of AMX takes
 TILE_VECTOR_OF_A_CLOCKS = 6.0  # to copy a vector of A
-READ_BYTE_CLOCKS = 0.1  # of a matrix that is read where it lies
-# Of the launcher.
+READ_BYTE_CLOCKS = 0.1  # for a matrix that is read in place
+# As in the launcher.
 MULTIPLICATIONS_PER_THREAD = 1048576
 TASKS_PER_THREAD = 4
 PARTIAL_UNITS = 16777216
@@ -62,8 +62,8 @@ class Kernel(NamedTuple):
     tile_m: float
     tile_n: float
     tile_k: float
-    slow_dots: bool  # multiplies by dot products of bf16, which this processor is slow at
-    fp32: bool  # operands
+    slow_dots: bool  # multiplies by bf16 dot products, which are slow on this processor
+    fp32: bool  # operands are fp32
     stream_k: bool
     persistent: bool
     any_epilogue: bool  # reads its epilogue from the problem
@@ -79,7 +79,7 @@ class Problem(Product):
 
 
 class Shape(NamedTuple):
-    """How a kernel sees one product."""
+    """A product as a kernel sees it."""
 
     m: float
     n: float
@@ -89,7 +89,7 @@ class Shape(NamedTuple):
     packed: float  # units of 4 bytes along k
     blocks_k: float
     dot: float
-    vector_of_a: float  # clocks
+    vector_of_a: float  # clocks to pack one
     threads: float
     partial: bool  # sums wait in memory of their own
     tiles: bool  # multiplies tiles of AMX
@@ -103,13 +103,13 @@ class Clocks(NamedTuple):
 
 
 def threads_of(multiplications: float, units: float) -> float:
-    """Threads that a launch starts."""
+    """Number of threads that a launch starts."""
     useful = multiplications / MULTIPLICATIONS_PER_THREAD
     return 1.0 if useful < 2 else min(floor(useful), units)
 
 
 def block_clocks(rows: float, vectors: float, s: Shape) -> float:
-    """Clocks of a register block of so many rows and vectors, all along k."""
+    """Clocks of a register block of ``rows`` rows and ``vectors`` vectors over all of k."""
     if rows <= 0 or vectors <= 0:
         return 0.0
     step = max(rows * vectors / 2 * s.dot, (rows + vectors) / 2, LATENCY_CLOCKS) + ROW_CLOCKS * rows
@@ -119,7 +119,7 @@ def block_clocks(rows: float, vectors: float, s: Shape) -> float:
 
 
 def product_clocks(rows: float, columns: float, s: Shape, t: Kernel) -> float:
-    """Clocks of all register blocks of so many rows and columns; those at edges are smaller."""
+    """Clocks of all register blocks of ``rows`` rows and ``columns`` columns; those at edges are smaller."""
     whole_m = floor(rows / t.rows)
     whole_n = floor(columns / t.columns)
     rest_m = rows - whole_m * t.rows
@@ -130,7 +130,7 @@ def product_clocks(rows: float, columns: float, s: Shape, t: Kernel) -> float:
 
 
 def packed(s: Shape, t: Kernel, p: Problem) -> Clocks:
-    """Blocks of A and B are packed, one of them for all threads."""
+    """Clocks of kernels that pack blocks of A and B, one of them for all threads."""
     short_m = s.m <= t.tile_m
     wanted_n = 1.0 if short_m and (s.tiles or not s.partial) else ceil(s.n / t.tile_n)
     block_n = ceil(ceil(s.n / wanted_n) / t.columns) * t.columns
@@ -161,7 +161,7 @@ def packed(s: Shape, t: Kernel, p: Problem) -> Clocks:
 
 
 def tiles(s: Shape, t: Kernel, slices: float) -> Clocks:
-    """Persistent, split-K and stream-K kernels: workers take tiles, or parts of them, and pack for themselves."""
+    """Clocks of persistent, split-K and stream-K kernels: workers take tiles, or parts, and pack for themselves."""
     tile_m = min(t.tile_m, ceil(s.m / t.rows) * t.rows)
     tile_n = min(t.tile_n, ceil(s.n / t.columns) * t.columns)
     along_m = ceil(s.m / tile_m)
@@ -176,7 +176,7 @@ def tiles(s: Shape, t: Kernel, slices: float) -> Clocks:
         each = product_clocks(tile_m, tile_n, s, t)
     vectors_b = tile_n * s.packed / s.lanes
     if s.blocks_k <= 1 and along_m > 1:
-        vectors_b /= min(along_m, max(busiest, 1.0))  # serves the tiles that follow
+        vectors_b /= min(along_m, max(busiest, 1.0))  # reused by the tiles that follow
     move = busiest * (tile_m * s.packed / s.lanes * s.vector_of_a + vectors_b * SHARED_VECTOR_CLOCKS)
     move += s.m * s.n * (s.blocks_k - 1) * PARTIAL_CLOCKS / s.threads
     if not whole:
@@ -200,7 +200,7 @@ def clocks_of(s: Shape, t: Kernel, p: Problem) -> Clocks:
 
 
 def estimate(p: Problem, t: Kernel, d: Device) -> Estimate:
-    """The time of a launch. Products of a batch run side by side, a thread each, or one after another."""
+    """The time of a launch. Products of a batch run concurrently, one thread each, or one after another."""
     if p.m == 0 or p.n == 0:
         return Estimate()
     k = max(p.k, 1.0)

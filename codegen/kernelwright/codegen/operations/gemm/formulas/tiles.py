@@ -1,4 +1,4 @@
-"""The time of a GEMM on AMD GPUs, and of grouped ones on all GPUs: tile and wave quantisation on a roofline.
+"""Predicted time of a GEMM on AMD GPUs, and of grouped ones on all GPUs: tile and wave quantisation on a roofline.
 
 t_m t_n split_k = t tiles over U compute units need w = ceil(t / U) waves; u = min(U, t) run at a time.
 
@@ -13,17 +13,17 @@ split_k > 1, slices pass their sums through memory in 4 bytes each. A second lau
 overlaps with nothing: reading them is taken out of the memory time and added to the whole. Stream-K's partial tiles
 likewise.
 
-A batch multiplies tiles and bytes, but for an operand that it shares, which is read once. Stream-K cuts t tiles of i
-steps into U equal parts, so nothing is quantised: compute = ceil(t i / U) steps, and each unit writes and reads one
-partial tile in 4 bytes per element. Of a grouped problem all tiles share the units: w counts the tiles of all groups,
-a wave takes the mean of their times, and bytes add up.
+A batch multiplies tiles and bytes, except for a shared operand, which is read once. Stream-K cuts t tiles of i steps
+into U equal parts, so nothing is quantised: compute = ceil(t i / U) steps, and each unit writes and reads one partial
+tile in 4 bytes per element. In a grouped problem all tiles share the units: w counts the tiles of all groups, a wave
+takes the mean of their times, and bytes add up.
 
 Tiles that run together share panels through the last-level cache. The v = max(1, u / split_k) output tiles of a wave
 are taken to be a rectangle of r rows and v / r columns of tiles, r the power of two (at most t_m) that reads least;
 memory then gives each row its panel of A once, and each column its panel of B:
 operands = (t_m t_n / v) k (r (m / t_m) bytes_a + (v / r) (n / t_n) bytes_b).
 
-The rates are peaks, so predictions are near lower bounds; nobody fitted them to measurements of AMD GPUs.
+The rates are peaks, so predictions are near lower bounds; they were not fitted to measurements of AMD GPUs.
 
 Sources: NVIDIA, Matrix Multiplication Background User's Guide, "Tile Quantization" and "Wave Quantization"; Williams,
 Waterman, Patterson, "Roofline", CACM 52(4), 2009; NVIDIA A100 white paper (5120 bytes per clock from L2 to 108 SMs: 47
@@ -42,27 +42,27 @@ FILL_BYTES_PER_CLOCK = 48
 
 
 class Kernel(NamedTuple):
-    """The traits of a kernel that the time depends on."""
+    """Traits of a kernel that the time depends on."""
 
     tile_m: float
     tile_n: float
     tile_k: float
     stream_k: bool
-    twice: bool  # a second kernel adds up what workgroups leave of k in memory
+    twice: bool  # a second kernel adds up the partial sums of k that workgroups leave in memory
 
 
 class Cost(NamedTuple):
-    """What the tiles of a problem take."""
+    """Work of a problem's tiles."""
 
-    tiles: float  # of the whole batch, slices included
-    steps: float  # of tile_k, per tile
+    tiles: float  # in the whole batch, slices included
+    steps: float  # steps of tile_k per tile
     clocks: float  # per step
     fill: float  # bytes per step
     volume: float  # multiplications per step, padding included
 
 
 def cost(p: Problem, t: Kernel, d: Device) -> Cost:
-    """What one problem costs, or a group of one."""
+    """The work of one problem, or of one group."""
     tiles = ceil(p.m / t.tile_m) * ceil(p.n / t.tile_n) * p.split * p.batch
     volume = t.tile_m * t.tile_n * t.tile_k
     fill = (t.tile_m * p.size_a + t.tile_n * p.size_b) * t.tile_k
@@ -70,7 +70,7 @@ def cost(p: Problem, t: Kernel, d: Device) -> Cost:
 
 
 def memory_bytes(p: Problem, t: Kernel, running: float) -> float:
-    """What a launch reads and writes, where ``running`` tiles run at a time."""
+    """Bytes that a launch reads and writes with ``running`` concurrent tiles."""
     tiles_m = ceil(p.m / t.tile_m)
     tiles_n = ceil(p.n / t.tile_n)
     v = max(1.0, min(running / p.split, tiles_m * tiles_n))
@@ -87,14 +87,14 @@ def estimate(p: Problem, t: Kernel, d: Device, most_us: float) -> Estimate:
         return Estimate()
     c = cost(p, t, d)
     waves = c.tiles / d.units if t.stream_k else ceil(c.tiles / d.units)
-    steps = ceil(c.tiles * c.steps / d.units) if t.stream_k else waves * c.steps  # of the busiest unit
+    steps = ceil(c.tiles * c.steps / d.units) if t.stream_k else waves * c.steps  # for the busiest unit
     compute_us = steps * c.clocks / d.clocks_per_us
     fill_us = steps * c.fill / FILL_BYTES_PER_CLOCK / d.clocks_per_us
     inside = max(compute_us, fill_us)
     if inside > most_us:
         return Estimate(c.tiles, waves, compute_us, fill_us, total_us=inside)  # whatever memory takes
     moved = memory_bytes(p, t, min(d.units, c.tiles))
-    left = 0.0  # parts of sums, in memory
+    left = 0.0  # partial sums, in memory
     if t.stream_k:
         left = SUM_BYTES * t.tile_m * t.tile_n * min(d.units, c.tiles * c.steps)
         moved += 2 * left

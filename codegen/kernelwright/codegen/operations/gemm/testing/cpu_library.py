@@ -72,16 +72,16 @@ class CpuLibrary:
             yield CpuKernel(self, self._table.kernels[index].contents)
 
     def check_device(self, device: int = 0) -> tuple[int, str]:
-        """Status and reason."""
+        """Return status and reason."""
         reason = ctypes.create_string_buffer(256)
         return self._table.check_device(device, ctypes.addressof(reason), len(reason)), reason.value.decode()
 
     def set_num_threads(self, threads: int) -> int:
-        """Status."""
+        """Set the number of threads; returns the status."""
         return int(self._table.set_num_threads(threads))
 
     def set_runtime(self, path: str) -> int:
-        """Status."""
+        """Set the runtime's path; returns the status."""
         return int(self._table.set_runtime(path.encode()))
 
     @property
@@ -104,13 +104,13 @@ class CpuKernel:
 
     @property
     def traits(self) -> Any:
-        """dtype_a, layout_a, … as numbers of abi.h."""
+        """The kernel's traits: dtype_a, layout_a, … as numbers of abi.h."""
         return self.descriptor.traits.contents
 
     def problem(
         self, m: int, n: int, k: int, *, alpha: float = 1, beta: float = 0, pads: tuple[int, int, int]
     ) -> GemmProblem:
-        """A problem of the kernel's types; ``pads`` are added to the smallest leading dimensions of A, B, C."""
+        """Return a problem of the kernel's types; ``pads`` are added to the smallest leading dimensions of A, B, C."""
         t = self.traits
         lda = (k if t.layout_a == ROW else m) + pads[0]
         ldb = (n if t.layout_b == ROW else k) + pads[1]
@@ -118,7 +118,7 @@ class CpuKernel:
         return GemmProblem(ctypes.sizeof(GemmProblem), 1, *types, 1, m, n, k, lda, ldb, n + pads[2], alpha, beta, 1)
 
     def supports(self, problem: GemmProblem) -> tuple[int, str]:
-        """Status and reason."""
+        """Return status and reason."""
         reason = ctypes.create_string_buffer(256)
         status = self.descriptor.supports(
             ctypes.addressof(self.descriptor), ctypes.addressof(problem), ctypes.addressof(reason), len(reason)
@@ -126,7 +126,7 @@ class CpuKernel:
         return status, reason.value.decode()
 
     def plan(self, problem: GemmProblem) -> CpuPlan:
-        """A plan with a workspace filled with 0xff (NaN in every dtype); RuntimeError if it is refused."""
+        """A plan with a workspace filled with 0xff (NaN in every dtype); RuntimeError if the problem is refused."""
         kernel, size = ctypes.addressof(self.descriptor), ctypes.c_uint64()
         storage = aligned_bytes(self.descriptor.plan_bytes, 64)
         status = self.descriptor.workspace_size(kernel, ctypes.addressof(problem), ctypes.addressof(size))
@@ -140,14 +140,14 @@ class CpuKernel:
 
 @dataclass(frozen=True)
 class CpuPlan:
-    """One planned problem and a workspace for it, for one launch at a time."""
+    """One planned problem and its workspace, for one launch at a time."""
 
     kernel: CpuKernel
     storage: Any
     workspace: Any
 
     def launch(self, a: int, b: int, c: int, d: int, workspace_bytes: int | None = None, device: int = 0) -> int:
-        """Status of a launch with these addresses."""
+        """Launch with these addresses; returns the status."""
         size = self.workspace.size if workspace_bytes is None else workspace_bytes
         where = _Launch(ctypes.sizeof(_Launch), device, None, self.workspace.ctypes.data, size)
         args = GemmArgs(ctypes.sizeof(GemmArgs), 0, a, b, c, d)

@@ -62,7 +62,7 @@ def specs() -> st.SearchStrategy[GemmSpec]:
 
 
 def likely_specs(arch: Arch) -> st.SearchStrategy[GemmSpec]:
-    """Specs out of the architecture's own tables, so that a good part of them is legal."""
+    """Specs from the architecture's own tables, so that many of them are legal."""
 
     @st.composite
     def draw_spec(draw: st.DrawFn) -> GemmSpec:

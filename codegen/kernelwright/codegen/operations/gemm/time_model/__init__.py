@@ -1,1 +1,1 @@
-"""Predicted times of GEMM kernels that need not be built: the dispatcher's formulas, for choosing what to build."""
+"""Predicted times of GEMM kernels that need not be built, by the dispatcher's formulas, to choose what to build."""

@@ -1,4 +1,4 @@
-"""The time model of GEMM as :class:`kernelwright.codegen.operation.TimeModel` describes one."""
+"""The time model of GEMM, as :class:`kernelwright.codegen.operation.TimeModel` describes it."""
 
 from __future__ import annotations
 
@@ -28,22 +28,22 @@ class GemmTimeModel:
         return recorded_problem(GemmProblem, raw, "GEMM problem")
 
     def measured(self, row: Mapping[str, str]) -> GemmProblem | None:
-        """Rows of products have extents m, n and k, a batch and a layout."""
+        """Read the problem of a row, which has extents m, n and k, a batch and a layout."""
         if "m" not in row:
             return None
         extents = {name: int(row[name]) for name in ("m", "n", "k", "batch")}
         return self.read({**extents, **{name: row[name] for name in ("layout", "dtype", "dtype_c")}})
 
     def key(self, problem: GemmProblem) -> Hashable:
-        """Equal for problems that one measurement stands for."""
+        """Return a key that is equal for problems that one measurement stands for."""
         return dataclasses.replace(problem, split_k=0)
 
     def candidate_sets(self, problem: GemmProblem) -> tuple[str, ...]:
-        """All preselected kernels of the problem's type and layout, and the written sets."""
+        """Return all preselected kernels of the problem's type and layout, and the written sets."""
         return ("coverage", "default", f"{problem.types[0]}_{problem.layout}_all")
 
     def fitted(self, kernel: Kernel, problem: GemmProblem) -> GemmSpec | None:
-        """A kernel of the problem's types and layout with its D tensors and activation, on every tile."""
+        """Return a kernel of the problem's types and layout with its D tensors and activation, on every tile."""
         spec = gemm_spec(kernel)
         types = (spec.dtype_a, spec.dtype_b, spec.dtype_c, spec.dtype_acc) == problem.types
         if not types or spec.layout != problem.layout or spec.preshuffle or spec.grouped:
@@ -53,12 +53,12 @@ class GemmTimeModel:
         return None if spec.num_d and not problem.num_d else spec.model_copy(update=asked)
 
     def candidates(self, kernel: Kernel, problem: GemmProblem, arch: Arch) -> tuple[Candidate, ...]:
-        """A plan is one launch."""
+        """Return plans of one launch."""
         us = self.microseconds(kernel, problem, arch)
         return () if us is None else (Candidate(us),)
 
     def microseconds(self, kernel: Kernel, problem: GemmProblem, arch: Arch) -> float | None:
-        """With the best number of slices of k, on the stated device or CPU_CORES; None if the kernel does not serve."""
+        """Return the time with the best number of k slices, on the stated device or CPU_CORES; None if not served."""
         spec = gemm_spec(kernel)
         if refusal(spec, problem, arch):
             return None

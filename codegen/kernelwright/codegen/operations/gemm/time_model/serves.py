@@ -1,4 +1,4 @@
-"""Whether a GEMM kernel can be expected to serve a problem: the rules of its backend, on what the C ABI will say."""
+"""Whether a GEMM kernel can be expected to serve a problem: the rules of its backend, on its C ABI traits."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from kernelwright.codegen.operations.gemm.spec import MAX_D_TENSORS, GemmSpec, P
 from kernelwright.problems.gemm.problem import GemmProblem
 
 MAX_SPLIT_K = {"cpu": cpu.MAX_SPLIT_K, "cutlass": cutlass.MAX_SPLIT_K, "ck_tile": hip_sizes.MAX_SPLIT_K}
-"""What kernels of each backend that split K serve."""
+"""The most slices that split-K kernels of each backend serve."""
 _ORDERS = {"r": MatrixOrder.ROW_MAJOR, "c": MatrixOrder.COL_MAJOR}
-_VECTOR_BYTES = 16  # of AMD kernels
+_VECTOR_BYTES = 16  # vectors of AMD kernels
 
 
 def traits_of(spec: GemmSpec, problem: GemmProblem, backend: str) -> Traits:
-    """What descriptors of the backend say of a kernel. A shuffled B is taken to be shuffled for this kernel."""
+    """Return the traits in a kernel's descriptor. A shuffled B is assumed to be shuffled for this kernel."""
     a, b, c = (_ORDERS[letter] for letter in spec.layout)
     any_epilogue = spec.activation is Activation.ANY
     return Traits(
@@ -35,14 +35,14 @@ def traits_of(spec: GemmSpec, problem: GemmProblem, backend: str) -> Traits:
 
 @functools.lru_cache(maxsize=1 << 10)
 def problem_of(problem: GemmProblem) -> Problem:
-    """As kernels see it, with one slice of K where the dispatcher is to choose."""
+    """The problem as kernels see it, with one slice of K where the dispatcher chooses."""
     return record_of(Problem, problem.in_c() | {"split_k": max(1, problem.split_k)})
 
 
 def refusal(spec: GemmSpec, problem: GemmProblem, arch: Arch) -> Refusal:
-    """Why the kernel does not serve the problem.
+    """Return why the kernel does not serve the problem.
 
-    Of AMD kernels, whose vectors and pipelines only their code objects know, this asks for more than the kernels do:
+    For AMD kernels, whose vectors and pipelines only their code objects know, this requires more than the kernels do:
     whole vectors along rows, whole tiles where they do not pad.
     """
     if spec.grouped:

@@ -1,4 +1,4 @@
-"""Numbers of slices of K that are worth estimating, as the dispatcher's split_k.cpp lists them."""
+"""K slice counts worth estimating, as the dispatcher's split_k.cpp lists them."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _CHOICES, _WAVES = 24, 4
 
 
 def slices(spec: GemmSpec, problem: GemmProblem, backend: str, units: int) -> list[int]:
-    """In ascending order; 1 alone for a kernel that does not split K."""
+    """Return slice counts in ascending order; 1 alone for a kernel that does not split K."""
     if problem.split_k != 0:
         return [problem.split_k]
     limit = min(max(1, math.ceil(problem.k / spec.tile.k)), MAX_SPLIT_K[backend] if spec.split_k else 1)

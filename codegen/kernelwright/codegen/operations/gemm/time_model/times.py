@@ -1,4 +1,4 @@
-"""From specs, problems and architectures to what the formulas of times read."""
+"""Converts specs, problems and architectures to the arguments of the time formulas."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from kernelwright.problems.gemm.problem import GemmProblem
 
 
 def estimate(spec: GemmSpec, problem: GemmProblem, arch: Arch, split: int, units: int) -> Estimate:
-    """The time of a launch with ``split`` slices of k on ``units`` cores or compute units.
+    """Return the time of a launch with ``split`` slices of k on ``units`` cores or compute units.
 
-    Dot products of CPUs are taken to be fast.
+    CPU dot products are assumed to be fast.
     """
     device = device_of(arch, problem.types[0], units)
     if arch.time_model == "hopper":
@@ -64,7 +64,7 @@ def _processor_kernel(spec: GemmSpec) -> processors.Kernel:
 
 
 def tiles_problem(problem: GemmProblem, split: int) -> Problem:
-    """What the formulas of AMD GPUs read of a problem."""
+    """The problem as the formulas of AMD GPUs read it."""
     read_a = 1 if problem.stride_a == 0 else problem.batch
     read_b = 1 if problem.stride_b == 0 else problem.batch
     elements = sum(problem.d_elements)
@@ -83,13 +83,13 @@ def tiles_problem(problem: GemmProblem, split: int) -> Problem:
 
 
 def _tiles_kernel(spec: GemmSpec) -> tiles.Kernel:
-    """A second kernel adds up what workgroups of AMD GPUs leave of k."""
+    """The kernel: on AMD GPUs a second kernel adds up the partial sums of k that workgroups leave."""
     stream = spec.stream_k is not StreamK.NONE
     return tiles.Kernel(spec.tile.m, spec.tile.n, spec.tile.k, stream, spec.split_k or stream)
 
 
 def cdna_kernel(spec: GemmSpec, newer: bool) -> cdna.Kernel:
-    """What the formulas of CDNA3 and CDNA4 read of a kernel."""
+    """The kernel as the formulas of CDNA3 and CDNA4 read it."""
     stream = spec.stream_k is not StreamK.NONE
     tile, wave = spec.tile, spec.wave
     twice = spec.split_k or stream

@@ -12,7 +12,7 @@ from kernelwright.problems.norm import problem
 from kernelwright.problems.norm.description import LARGEST
 
 DTYPES = tuple(map(DType, problem.DTYPES))
-"""Element types that are normalised."""
+"""Element types that can be normalised."""
 RESULTS = tuple(map(DType, LARGEST))
 """Element types of quantised results."""
 

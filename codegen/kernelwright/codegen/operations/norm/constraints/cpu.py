@@ -1,4 +1,4 @@
-"""What our CPU kernels of norms cannot do."""
+"""What our CPU norm kernels cannot do."""
 
 from __future__ import annotations
 

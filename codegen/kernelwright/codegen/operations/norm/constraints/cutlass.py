@@ -1,4 +1,4 @@
-"""What kernels of norms cannot do on NVIDIA GPUs: nothing but what holds of all GPUs."""
+"""What norm kernels cannot do on NVIDIA GPUs: nothing beyond what holds for all GPUs."""
 
 from kernelwright.codegen.operations.norm.constraints.gpu import RULES
 

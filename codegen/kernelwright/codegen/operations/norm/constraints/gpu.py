@@ -1,4 +1,4 @@
-"""What our GPU kernels of norms cannot do, on AMD and NVIDIA GPUs alike."""
+"""What our GPU norm kernels cannot do, on AMD and NVIDIA GPUs alike."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from kernelwright.problems.shared import ITEM_BYTES
 
 UNROLLS = (1, 2, 4, 8)
 MOST_THREADS = 1024
-"""Most threads of a workgroup."""
+"""The most threads of a workgroup."""
 MOST_KEPT = 32
-"""Elements that a thread keeps in registers: gradients have two sums in fp32 for each."""
+"""The most elements that a thread keeps in registers: gradients have two fp32 sums for each."""
 _WORD = 4
 _POWERS = tuple(2**i for i in range(11))
 

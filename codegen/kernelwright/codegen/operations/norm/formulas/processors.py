@@ -1,10 +1,9 @@
-"""The time of a norm on a CPU: passes over rows that stay in a cache, or what memory takes.
+"""Predicted time of a norm on a CPU: passes over rows that stay in a cache, or the time of memory.
 
-Rows are shared by as many threads as the launcher takes (launchers/cpu/norm). A pass adds to sums of its own for each
-vector of an iteration, so few vectors wait for each other's additions; what an iteration does not fill is done vector
-by vector. Numbers of clocks are those of AVX2 and AVX-512 cores of both makers: 4 from one addition to the next that
-needs it. ROW_CLOCKS, THREAD_ELEMENTS, CONVERTED_CLOCKS and QUANTISED_CLOCKS were set by hand, and fitted to no
-measurements.
+Rows are shared by as many threads as the launcher takes (launchers/cpu/norm). A pass has separate sums for each vector
+of an iteration, so few vectors wait for each other's additions; the rest of a row is done vector by vector. Clock
+counts are those of AVX2 and AVX-512 cores of both makers: 4 from one addition to the next that needs its result.
+ROW_CLOCKS, THREAD_ELEMENTS, CONVERTED_CLOCKS and QUANTISED_CLOCKS were set by hand, not fitted to measurements.
 """
 
 from __future__ import annotations
@@ -15,16 +14,16 @@ from kernelwright.codegen.formulas.machine import Device, Estimate
 from kernelwright.codegen.formulas.numbers import ceil, floor
 
 ADDITION_CLOCKS = 4  # until the next that needs its result
-VECTOR_CLOCKS = 1  # of a pass over one vector, at least
-CONVERTED_CLOCKS = 1  # more, of 16-bit elements
-QUANTISED_CLOCKS = 1  # of an element that is converted to 8 bits
+VECTOR_CLOCKS = 1  # least clocks of a pass over one vector
+CONVERTED_CLOCKS = 1  # additional, for 16-bit elements
+QUANTISED_CLOCKS = 1  # for an element that is converted to 8 bits
 ROW_CLOCKS = 60  # root, division, sums over lanes
-THREAD_ELEMENTS = 32768  # of a thread, at least
+THREAD_ELEMENTS = 32768  # fewest elements of a thread
 FLOPS_PER_LANE = 4  # per clock: two multiply-adds
 
 
 class Problem(NamedTuple):
-    """Rows, and what is done with each; ``bytes`` are those of all operands."""
+    """Rows, and the work per row; ``bytes`` are those of all operands."""
 
     rows: float
     columns: float
