@@ -92,7 +92,7 @@ class NumpyGuard:
 
 
 class TorchGuard:
-    """What torch's own compiler guards: type, dtype, device, layout, sizes, strides, sign and grad, in one call."""
+    """Compares type, dtype, device, layout, sizes, strides, sign and grad in one call, like torch's own compiler."""
 
     __slots__ = ("_absent", "_count", "_present", "_recording", "_same")
 
@@ -177,7 +177,7 @@ def compiler_guard() -> TensorsGuard | None:
 
 
 def _tells_apart(guard: TensorsGuard, torch: Any) -> bool:
-    """Whether a guard knows tensors like those it was made of from all others that kernels must not take for them."""
+    """Whether a guard accepts tensors like its own and rejects all that kernels must not mistake for them."""
     zeros = partial(torch.zeros, device="cpu")  # as a context, torch.device would import a module in a first call
     one = zeros(3, 4)
     same = guard(one, one)
