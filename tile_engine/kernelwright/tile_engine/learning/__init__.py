@@ -1,1 +1,1 @@
-"""Trains and judges learned selectors on tables of the engine."""
+"""Train and evaluate learned selectors on tables of the engine."""
