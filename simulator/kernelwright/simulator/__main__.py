@@ -5,7 +5,7 @@ import sys
 
 
 def main() -> int:
-    """Run the command line; 2 without the packages of its extra."""
+    """Run the command line. Returns 2 if the packages of its extra are missing."""
     try:
         cli = importlib.import_module("kernelwright.simulator.tools.cli")
     except ModuleNotFoundError as error:

@@ -97,7 +97,7 @@ def images(data: bytes) -> tuple[bytes, ...]:
 
 
 def _length(elf: ELFFile) -> int:
-    """Bytes of an ELF file by its header: the section headers come last, unless it is stripped of them."""
+    """Size of an ELF file from its header: the section headers come last, unless it is stripped of them."""
     _check_entry_sizes(elf)
     sections = elf["e_shoff"] + elf["e_shnum"] * _SECTION_BYTES
     segments = elf["e_phoff"] + elf["e_phnum"] * _SEGMENT_BYTES
@@ -107,7 +107,7 @@ def _length(elf: ELFFile) -> int:
 def read_code_object(image: bytes, arch: str | None = None) -> CodeObject:
     """Read a bare code object. ObjectError, with the reason, if it is damaged or its machine is not simulated.
 
-    ``arch`` is the architecture that is meant, where several have its machine.
+    ``arch`` selects the architecture if several have its machine.
     """
     elf = _open(image)
     _check_entry_sizes(elf)
@@ -150,7 +150,7 @@ def _open(image: bytes) -> ELFFile:
 
 
 def _check_entry_sizes(elf: ELFFile) -> None:
-    """Refuse other sizes: with entries of 0 bytes, a small damaged file could claim billions of them."""
+    """Refuse other entry sizes: with entries of 0 bytes, a small damaged file could claim billions of them."""
     segments = elf["e_phnum"] == 0 or elf["e_phentsize"] == _SEGMENT_BYTES
     sections = elf["e_shoff"] == 0 or elf["e_shentsize"] == _SECTION_BYTES
     if not segments or not sections:
@@ -158,7 +158,7 @@ def _check_entry_sizes(elf: ELFFile) -> None:
 
 
 def _load(segments: Sequence[Segment]) -> bytes:
-    """What the segments hold, from virtual address 0 on."""
+    """The contents of the segments, from virtual address 0 on."""
     if not segments:
         raise ObjectError("the code object has no segments to load")
     nbytes = max(segment["p_vaddr"] + segment["p_memsz"] for segment in segments)
@@ -174,7 +174,7 @@ def _load(segments: Sequence[Segment]) -> bytes:
 
 
 def _symbols(elf: ELFFile) -> tuple[Symbol, ...]:
-    """Functions and objects of the full symbol table, or of the dynamic one where that is all there is."""
+    """Functions and objects of the full symbol table, or of the dynamic one if there is no other."""
     sections = list(elf.iter_sections())
     by_name: dict[str, Symbol] = {}
     for table in _of_type(sections, "SHT_SYMTAB") or _of_type(sections, "SHT_DYNSYM"):

@@ -31,7 +31,7 @@ _HANDLED = {"kernarg_segment_ptr", "private_segment_buffer", "flat_scratch_init"
 
 @dataclass(frozen=True)
 class Start:
-    """How the waves of a launch start. ``block`` is in work-items; ``arguments`` includes the hidden arguments."""
+    """Initial state of a launch's waves. ``block`` is in work-items; ``arguments`` includes the hidden arguments."""
 
     code: CodeObject
     kernel: KernelDescriptor
