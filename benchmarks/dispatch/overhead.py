@@ -25,8 +25,8 @@ from kernelwright.dispatch import Dispatcher, GemmProblem, GroupedGemmProblem, P
 from kernelwright.dispatch.core import native
 
 REPEATS, CALLS = 21, 5000
-GROUPED = 20  # times fewer calls of what takes tens of microseconds
-GPU_CALLS = 400  # fewer than a stream queues before a launch waits
+GROUPED = 20  # divisor of the number of calls that take tens of microseconds
+GPU_CALLS = 400  # below the number at which a launch waits for the stream's queue
 
 Ways = dict[str, Callable[[], Any]]
 
@@ -58,7 +58,7 @@ def _cpu_ways(folder: str, variants: str | None) -> Ways:
     with contextlib.suppress(ImportError):
         torch = importlib.import_module("torch")
         tensors = [torch.zeros(64, 64, dtype=torch.float16) for _ in range(4)]
-        # Another plan, since a plan remembers how the arrays of its last call looked.
+        # A separate plan, since a plan remembers the metadata of its last arrays.
         ways.update(_torch_ways(Dispatcher([folder]), problem, *tensors))
     return ways
 
@@ -70,7 +70,7 @@ def _variant_ways(dispatcher: Dispatcher) -> Ways:
         GemmProblem(64, 64, 64, layout="rrr", num_d=1, ld_multi_d=(0,), activation="relu"),
     )
     batched = dispatcher.plan(GemmProblem(64, 64, 64, layout="rrr", batch=4, stride_b=0))
-    # Of each group another size; lists of arrays, as callers have them.
+    # Each group has another size; lists of arrays, as callers have them.
     groups = [(np.zeros((m, 64), np.float32), b, np.zeros((m, 64), np.float32)) for m in (16, 32, 48, 64)]
     firsts, seconds, results = (list(column) for column in zip(*groups, strict=True))
     grouped = dispatcher.plan_grouped(
@@ -124,7 +124,7 @@ def _torch_ways(dispatcher: Dispatcher, problem: GemmProblem, a: Any, b: Any, ou
 
 
 def _samples(ways: Ways, calls: int, finish: Callable[[], Any]) -> dict[str, list[float]]:
-    """CPU microseconds per call of each way, in turn; ``finish`` waits for the device, outside of the measurement."""
+    """CPU microseconds per call of each way, in turns; ``finish`` waits for the device outside the measurement."""
     samples: dict[str, list[float]] = {name: [] for name in ways}
     for _ in range(REPEATS):
         for name, call in ways.items():
@@ -140,7 +140,7 @@ def _samples(ways: Ways, calls: int, finish: Callable[[], Any]) -> dict[str, lis
 
 
 def main() -> int:
-    """Measure, print JSON, return the exit status."""
+    """Measure and print JSON. Returns the exit status."""
     if len(sys.argv) not in (2, 3, 4):
         print(__doc__, file=sys.stderr)
         return 2

@@ -1,4 +1,4 @@
-"""The works of one model, in every way: times of torch and ours in turns, outputs against the model in fp32."""
+"""The works of one model, in every way: interleaved times of torch and ours, outputs against the model in fp32."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from zoo import Model, Work
 
 import kernelwright.torch as ours
 
-ROUND_S = 0.03  # of each call in each round
+ROUND_S = 0.03  # seconds of each call per round
 
 
 def measure(described: Model, given: argparse.Namespace) -> Iterator[dict[str, Any]]:
@@ -64,7 +64,7 @@ def _row(described: Model, work: Work, way: str, models: tuple[Any, Any], given:
 def _errors(
     described: Model, work: Work, calls: dict[str, Call], models: tuple[Any, Any], device: str
 ) -> dict[str, float]:
-    """Relative errors against the same weights in fp32: of logits; of a step those of all gradients together."""
+    """Relative errors against the same weights in fp32: of logits or, for a step, of all gradients together."""
     wide = copy.deepcopy(models[0]).float()
     allowed = torch.backends.cuda.matmul.allow_tf32, torch.backends.cudnn.allow_tf32
     torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = False

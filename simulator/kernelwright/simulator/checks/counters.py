@@ -73,7 +73,7 @@ def flat_counters(counters: tuple[str, ...], high: Any) -> tuple[tuple[str, ...]
 
 
 def waits_of(instruction: Instruction, target: Target) -> Mapping[str, int]:
-    """Counter → how many may be under way after a wait instruction; the counters that it does not wait for are absent.
+    """Counter → maximum outstanding accesses after a wait instruction; counters that it does not wait for are absent.
 
     The fields of ``s_waitcnt`` are those of LLVM's AMDGPUBaseInfo (getVmcntBitMask and similar functions).
     """
