@@ -140,7 +140,7 @@ def oracle_row(raw: Mapping[str, str], source: str) -> Row | None:
 
 
 def table_rows(text: str, source: str) -> Iterator[Row | None]:
-    """Rows of one table, None for each omitted one. ValueError for a table of neither form."""
+    """Rows of one table, None for each omitted one. Raises ValueError for a table of neither form."""
     reader = csv.DictReader(io.StringIO(text))
     columns = set(reader.fieldnames or ())
     if {"cu_num", "M", "N", "K", "us", "kernelName", "splitK"} <= columns:

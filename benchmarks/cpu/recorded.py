@@ -107,7 +107,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 
 def measured(model: Model, shipped: Dispatcher, recorded: Dispatcher, rounds: int) -> dict[str, Any]:
-    """Times of a step with each library, and their ratio. ValueError if a result is wrong."""
+    """Times of a step with each library, and their ratio. Raises ValueError if a result is wrong."""
     steps = {"shipped": model.step(shipped), "recorded": model.step(recorded)}
     exact = model.exact()
     for name, step in steps.items():

@@ -41,7 +41,7 @@ class CublasLt:
     """A handle of cuBLASLt on the current device."""
 
     def __init__(self) -> None:
-        """Create the handle. RuntimeError if torch has not loaded cuBLASLt or if it refuses."""
+        """Create the handle. Raises RuntimeError if torch has not loaded cuBLASLt or if it refuses."""
         one = torch.ones(16, 16, device="cuda", dtype=torch.bfloat16)
         torch.mm(one, one)
         maps = Path("/proc/self/maps").read_text().split()

@@ -61,7 +61,7 @@ def _launcher(kernel: Kernel, a: torch.Tensor, b: torch.Tensor, d: torch.Tensor)
 
 
 def _errors(calls: dict[str, Call], d: torch.Tensor, expected: torch.Tensor, what: str) -> dict[str, float]:
-    """Relative errors of the calls' outputs in ``d``. UnequalOutputsError if one is too large."""
+    """Relative errors of the calls' outputs in ``d``. Raises UnequalOutputsError if one is too large."""
     errors = {}
     for name, call in calls.items():
         poison(d)

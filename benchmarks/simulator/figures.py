@@ -32,7 +32,7 @@ def section(report: Mapping[str, Any], table: Table) -> str:
 
 
 def written(page: str, report: Mapping[str, Any], table: Table) -> str:
-    """The page with the report's tables between its markers. ValueError for a page without a pair of markers."""
+    """The page with the report's tables between its markers. Raises ValueError for a page without a pair of markers."""
     start, end = table.marks
     if page.count(start) != 1 or page.count(end) != 1:
         raise ValueError(f"the page has no single pair of {start} and {end}")

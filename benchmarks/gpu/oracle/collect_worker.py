@@ -66,7 +66,7 @@ def _selection(learned: str) -> str | Heuristic:
 
 
 def _operation(jobs: Sequence[str]) -> Measurable:
-    """The operation of all keys. ValueError for several: a library has kernels of one operation."""
+    """The operation of all keys. Raises ValueError for several: a library has kernels of one operation."""
     names = {operation_of(job.partition("=")[0]) for job in jobs}
     if len(names) != 1:
         raise ValueError(f"the sets of problems are of {', '.join(sorted(names))}; collect one operation at a time")

@@ -50,7 +50,7 @@ def use(dispatcher: Dispatcher, name: str = "") -> None:
 
 
 def forget(device: torch.device | str, name: str = "") -> None:
-    """Undo :func:`use` for a device. DispatcherNotFoundError if no such dispatcher is in use."""
+    """Undo :func:`use` for a device. Raises DispatcherNotFoundError if no such dispatcher is in use."""
     where = torch.device(device)
     find(name, where)
     del _in_use[name, place(where)]
@@ -58,7 +58,7 @@ def forget(device: torch.device | str, name: str = "") -> None:
 
 
 def find(name: str, device: torch.device) -> Dispatcher:
-    """The dispatcher in use for tensors on ``device``. DispatcherNotFoundError if there is none."""
+    """The dispatcher in use for tensors on ``device``. Raises DispatcherNotFoundError if there is none."""
     where = place(device)
     dispatcher = _in_use.get((name, where))
     if dispatcher is None:

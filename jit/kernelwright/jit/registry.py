@@ -56,7 +56,7 @@ class Registry:
         toolchains: Mapping[str, ToolchainChoice] | None = None,
         trees: Mapping[str, Path] | None = None,
     ) -> None:
-        """Look up the device's architecture. DeviceError if it is absent, ArchError if no kernel targets it."""
+        """Look up the device's architecture. Raises DeviceError if it is absent, ArchError if no kernel targets it."""
         self.device = Device.of(device)
         self.name = name
         self.cache = Path(cache) if cache is not None else default_cache()

@@ -134,6 +134,6 @@ OPERATIONS: dict[str, Measurable] = {}
 
 
 def register(operation: Measurable) -> None:
-    """Register an operation with the tile engine. ValueError if its name is taken by another."""
+    """Register an operation with the tile engine. Raises ValueError if its name is taken by another."""
     if OPERATIONS.setdefault(operation.name, operation) is not operation:
         raise ValueError(f"an operation named {operation.name!r} is measured already; choose another name")

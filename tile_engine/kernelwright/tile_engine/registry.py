@@ -13,7 +13,7 @@ __all__ = ["OPERATIONS", "learnable", "measurable", "operation_of_columns"]
 
 
 def operation_of_columns(table: Sequence[str]) -> Measurable:
-    """The operation of a table with these problem columns. ValueError for a table of no operation."""
+    """The operation of a table with these problem columns. Raises ValueError for a table of no operation."""
     for operation in OPERATIONS.values():
         if tuple(table[2 : 2 + len(operation.columns)]) == tuple(operation.columns):
             return operation
@@ -21,14 +21,14 @@ def operation_of_columns(table: Sequence[str]) -> Measurable:
 
 
 def measurable(name: str) -> Measurable:
-    """Look up an operation by name. ValueError for an unknown name."""
+    """Look up an operation by name. Raises ValueError for an unknown name."""
     if name not in OPERATIONS:
         raise ValueError(f"the tile engine does not measure {name!r}; allowed: {', '.join(OPERATIONS)}")
     return OPERATIONS[name]
 
 
 def learnable(name: str) -> Learnable:
-    """The interface of an operation to learned selection. ValueError if its selection is not learned."""
+    """The interface of an operation to learned selection. Raises ValueError if its selection is not learned."""
     if name not in OPERATIONS or (learning := OPERATIONS[name].learning) is None:
         learned = [one.name for one in OPERATIONS.values() if one.learning is not None]
         raise ValueError(f"selection of {name!r} is not learned; allowed: {', '.join(learned)}")

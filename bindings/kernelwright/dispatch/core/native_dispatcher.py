@@ -232,7 +232,7 @@ class NativeDispatcher:
         native.check(status, invalid)
 
     def explain(self, problem: Problem) -> str:
-        """The ranking of every kernel, as JSON. ProblemError if ``problem`` is not a problem."""
+        """The ranking of every kernel, as JSON. Raises ProblemError if ``problem`` is not a problem."""
         operation.of_problem(problem)
         struct = problem.native()
         try:

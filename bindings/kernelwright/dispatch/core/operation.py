@@ -65,7 +65,7 @@ def register(operation: Operation) -> Operation:
 
 
 def of_problem(problem: object) -> Operation:
-    """The operation of a problem. ProblemError if ``problem`` is not a problem of a registered operation."""
+    """The operation of a problem. Raises ProblemError if ``problem`` is not a problem of a registered operation."""
     for kind in type(problem).__mro__:
         if kind in _BY_PROBLEM:
             return _BY_PROBLEM[kind]

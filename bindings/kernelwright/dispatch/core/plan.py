@@ -103,7 +103,7 @@ class Guard(Protocol):
     """Recognises arrays with the metadata of arrays that passed all checks."""
 
     def addresses(self, operands: Operands, keyed: bool = False) -> Addresses | None:
-        """Their addresses, or None where the arrays must be checked."""
+        """Their addresses, or None if the arrays must be checked."""
 
 
 class Binder(Protocol):
@@ -115,7 +115,7 @@ class Binder(Protocol):
         """An argument struct for one thread."""
 
     def check(self, operands: Operands, stream: int | None) -> Sequence[View | None]:
-        """View the arrays. ArrayError unless the plan's kernel can be launched with them."""
+        """View the arrays. Raises ArrayError unless the plan's kernel can be launched with them."""
 
     def names(self) -> Sequence[str]:
         """Names of the operands in errors."""
@@ -359,7 +359,7 @@ class OperationPlan(Generic[P]):
             self._write_frame(state, family, stream, workspace_at)
 
     def _write_frame(self, state: _LaunchState, family: str, stream: int, workspace_at: int | None) -> None:
-        """Write workspace and stream. ArrayError for a capture that needs a workspace it cannot have."""
+        """Write workspace and stream. Raises ArrayError for a capture that needs a workspace it cannot have."""
         size, state.stream, state.kept = self.workspace_bytes, None, None
         lasts = workspace_at is None  # until another stream comes
         if workspace_at is not None:

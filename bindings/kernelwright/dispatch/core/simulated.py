@@ -49,7 +49,7 @@ class SimulatedLaunch:
         self._bound = False
 
     def __call__(self, handle: Any, launch: Any, args: Any) -> int:
-        """Launch and return the status. LaunchError for a simulator fault; DeviceError without a simulator."""
+        """Launch and return the status. Raises LaunchError for a simulator fault; DeviceError without a simulator."""
         simulator = _simulator(self._device)
         if not self._bound:
             self._bind(simulator)

@@ -47,7 +47,7 @@ class Pinned:
     """
 
     def __init__(self, path: Path) -> None:
-        """Open and hash the file. OSError if it cannot be read."""
+        """Open and hash the file. Raises OSError if it cannot be read."""
         descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
         try:
             self._stamp = _stamp(descriptor)

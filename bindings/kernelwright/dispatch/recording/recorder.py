@@ -37,7 +37,7 @@ class Recording:
     """The result of ``record``: a context manager that ends the recording."""
 
     def __init__(self, path: Path) -> None:
-        """Begin. OSError if the file cannot be written; ValueError if it exists and is not a trace."""
+        """Begin. Raises OSError if the file cannot be written; ValueError if it exists and is not a trace."""
         self.path = path.absolute()
         self._cells: list[_Cell] = []
         self._lock = threading.Lock()

@@ -48,7 +48,7 @@ def entry(problem: Any, arch: str, count: int = 0, unserved: int = 0) -> Entry:
 
 
 def read_trace(path: str | os.PathLike[str]) -> list[Entry]:
-    """The entries of a file, most frequent first. TraceError for a file that is not a trace of this version."""
+    """The entries of a file, most frequent first. Raises TraceError for a file that is not a trace of this version."""
     try:
         content = read_json(path)
         if not isinstance(content, dict) or content.get("version") != VERSION:
@@ -78,7 +78,7 @@ def _entry(raw: object, index: int) -> Entry:
 
 
 def merge_traces(paths: Sequence[str | os.PathLike[str]], path: str | os.PathLike[str]) -> None:
-    """Add the counts of traces to those in ``path``, which need not exist yet. TraceError for any other file."""
+    """Add the counts of traces to those in ``path``, which need not exist yet. Raises TraceError for any other file."""
     add(path, [one for each in paths for one in read_trace(each)])
 
 

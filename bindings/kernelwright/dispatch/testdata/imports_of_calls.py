@@ -32,7 +32,7 @@ def listen() -> None:
 
 
 def load_installed_library() -> None:
-    """Search for the native library in installed wheels. NativeLibraryError if there is none."""
+    """Search for the native library in installed wheels. Raises NativeLibraryError if there is none."""
     given = os.environ.pop("KERNELWRIGHT_LIBRARY", None)
     with contextlib.suppress(KernelwrightError):
         native._load()

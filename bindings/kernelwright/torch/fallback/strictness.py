@@ -14,7 +14,7 @@ _WORDS = {"": False, "0": False, "off": False, "false": False, "1": True, "on": 
 
 
 def of_environment() -> bool:
-    """The value of the environment variable ``KERNELWRIGHT_STRICT``. ProblemError for an unknown word."""
+    """The value of the environment variable ``KERNELWRIGHT_STRICT``. Raises ProblemError for an unknown word."""
     word = os.environ.get(ENVIRONMENT, "")
     if word.lower() not in _WORDS:
         raise ProblemError(f"{ENVIRONMENT} is {word!r}; allowed: on, off; set {ENVIRONMENT}=on for errors")

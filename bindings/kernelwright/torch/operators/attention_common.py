@@ -41,7 +41,7 @@ def records(*operands: torch.Tensor | None) -> bool:
 
 
 def features(a: Any) -> dict[str, Any]:
-    """Operator arguments other than operands. ArrayError for a seed that is not two int64 on the CPU."""
+    """Operator arguments other than operands. Raises ArrayError for a seed that is not two int64 on the CPU."""
     first = offset = 0
     if a.seed is not None:
         if a.seed.dtype != torch.int64 or tuple(a.seed.shape) != (2,) or a.seed.device.type != "cpu":

@@ -32,14 +32,14 @@ def beside(q: torch.Tensor, hdim: Any) -> torch.Tensor:
 
 
 def save(ctx: Any, inputs: tuple[Any, ...], output: tuple[torch.Tensor, torch.Tensor]) -> None:
-    """Keep what :func:`backward` needs. ArrayError for an unsupported gradient."""
+    """Keep what :func:`backward` needs. Raises ArrayError for an unsupported gradient."""
     a = ATTENTION.arguments(inputs)
     check_gradients((("query", a.q), ("key", a.k), ("value", a.v)), a.slopes, (a.bias, a.sinks), a.with_lse)
     keep(ctx, a, output)
 
 
 def backward(ctx: Any, grad: torch.Tensor, _: torch.Tensor) -> tuple[Any, ...]:
-    """Gradients of Q, K, V, bias and sinks. NoKernelError if no kernel serves them."""
+    """Gradients of Q, K, V, bias and sinks. Raises NoKernelError if no kernel serves them."""
     a, out, lse = kept(ctx)
     needs = ATTENTION.arguments(ctx.needs_input_grad)
     return of_operands(a, out, lse, grad, needs.bias, needs.sinks)

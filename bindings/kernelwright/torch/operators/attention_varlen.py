@@ -155,14 +155,14 @@ def _results(q: torch.Tensor, v: torch.Tensor, with_lse: bool) -> tuple[torch.Te
 
 
 def _save(ctx: Any, inputs: tuple[Any, ...], output: tuple[torch.Tensor, torch.Tensor]) -> None:
-    """Keep what :func:`_backward` needs. ArrayError for operands without gradients that require one."""
+    """Keep what :func:`_backward` needs. Raises ArrayError for operands without gradients that require one."""
     a = VARLEN.arguments(inputs)
     check_gradients((("query", a.q), ("key", a.k), ("value", a.v)), a.slopes, (a.sinks,), a.with_lse)
     keep(ctx, a, output)
 
 
 def _backward(ctx: Any, grad: torch.Tensor, _: torch.Tensor) -> tuple[Any, ...]:
-    """Gradients of Q, K, V and sinks. NoKernelError if no kernel serves them."""
+    """Gradients of Q, K, V and sinks. Raises NoKernelError if no kernel serves them."""
     a, out, lse = kept(ctx)
     if grad.stride(-1) != 1:
         grad = grad.contiguous()

@@ -50,7 +50,7 @@ def keep(
 
 
 def backward(ctx: Any, grad: torch.Tensor) -> tuple[Any, ...]:
-    """Gradients of x, w, bias and residual. NoKernelError if no kernel serves one of the convolutions."""
+    """Gradients of x, w, bias and residual. Raises NoKernelError if no kernel serves one of the convolutions."""
     x, w, bias, residual, output = ctx.saved_tensors
     needs_x, needs_w, needs_bias, needs_residual, *_ = ctx.needs_input_grad
     argument = None

@@ -21,7 +21,7 @@ from kernelwright.torch.operators.native import products
 
 
 def save(ctx: Any, inputs: tuple[Any, ...], output: torch.Tensor) -> None:
-    """Keep what :func:`backward` needs. ArrayError for operands of 8 bits that require grad."""
+    """Keep what :func:`backward` needs. Raises ArrayError for operands of 8 bits that require grad."""
     a, b, ds, ctx.d_op, ctx.activation, ctx.alpha, _, ctx.dispatcher = inputs
     for name, operand in (("a", a), ("b", b)):
         if operand.requires_grad and operand.element_size() == 1:
@@ -42,7 +42,7 @@ def save(ctx: Any, inputs: tuple[Any, ...], output: torch.Tensor) -> None:
 
 
 def backward(ctx: Any, grad: torch.Tensor) -> tuple[Any, ...]:
-    """Gradients of A, B and the D tensors. NoKernelError if no kernel serves one of the products."""
+    """Gradients of A, B and the D tensors. Raises NoKernelError if no kernel serves one of the products."""
     a, b, output, *ds = ctx.saved_tensors
     needs_a, needs_b, needs_ds, *_ = ctx.needs_input_grad
     dtype, product, argument = grad.dtype, None, None

@@ -65,7 +65,7 @@ class Stop:
         """VGPR ``index`` as values of ``kind``, one per lane (lanes,), or two if they have 16 bits (lanes, 2).
 
         u32, i32 and f32 fill a register; f16, bf16, i16 and u16 halve it, the lower half first. bf16 is ml_dtypes'
-        type. SimulatorError for any other kind.
+        type. Raises SimulatorError for any other kind.
         """
         return self._row(index, kind)
 
@@ -88,7 +88,7 @@ class Stop:
         return content
 
     def memory(self, address: int, nbytes: int) -> bytes:
-        """``nbytes`` bytes of registered memory. SimulatorError if no buffer holds all of them."""
+        """``nbytes`` bytes of registered memory. Raises SimulatorError if no buffer holds all of them."""
         region = self.state.memory.find(address, nbytes)
         if region is None:
             raise SimulatorError(f"no registered memory holds {nbytes} bytes at {address:#x}")

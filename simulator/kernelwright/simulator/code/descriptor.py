@@ -74,7 +74,7 @@ class KernelDescriptor:
 
 
 def read_descriptor(data: bytes, name: str, address: int, target: Target) -> KernelDescriptor:
-    """Read the 64 bytes of descriptor ``name`` at virtual ``address``. ObjectError if they cannot be run."""
+    """Read the 64 bytes of descriptor ``name`` at virtual ``address``. Raises ObjectError if they cannot be run."""
     if len(data) != DESCRIPTOR_BYTES:
         raise ObjectError(f"kernel {name}: its descriptor is cut off ({len(data)} bytes)")
     lds, scratch, kernarg = struct.unpack_from("<III", data, 0)

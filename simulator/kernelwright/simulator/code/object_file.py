@@ -53,7 +53,7 @@ class CodeObject:
 
     @cached_property
     def kernels(self) -> Mapping[str, KernelDescriptor]:
-        """Kernel name → its descriptor. ObjectError if one lies outside the segments."""
+        """Kernel name → its descriptor. Raises ObjectError if one lies outside the segments."""
         descriptors = {}
         for symbol in self.symbols:
             if symbol.function or not symbol.name.endswith(".kd"):
@@ -67,7 +67,7 @@ class CodeObject:
         return descriptors
 
     def kernel(self, name: str) -> KernelDescriptor:
-        """The descriptor of kernel ``name``. ObjectError if there is none."""
+        """The descriptor of kernel ``name``. Raises ObjectError if there is none."""
         if name not in self.kernels:
             raise ObjectError(f"the code object has no kernel {name!r}; it has: {', '.join(self.kernels) or 'none'}")
         return self.kernels[name]
@@ -131,7 +131,7 @@ def read_code_object(image: bytes, arch: str | None = None) -> CodeObject:
 
 @contextmanager
 def _damage_as_object_errors() -> Iterator[None]:
-    """ObjectError for whatever pyelftools raises: on damaged tables that is any error, not ELFError alone."""
+    """Raise ObjectError for whatever pyelftools raises: on damaged tables that is any error, not ELFError alone."""
     try:
         yield
     except SimulatorError:

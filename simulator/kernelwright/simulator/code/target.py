@@ -80,7 +80,7 @@ TARGETS = _targets()
 
 
 def target_of(flags: int, name: str | None = None) -> Target:
-    """The target of a code object, from ``e_flags`` of its ELF header. ObjectError if it is not simulated.
+    """The target of a code object, from ``e_flags`` of its ELF header. Raises ObjectError if it is not simulated.
 
     ``name`` selects the architecture if several have the same machine.
     """

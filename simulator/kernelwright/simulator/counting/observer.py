@@ -101,7 +101,7 @@ class Counts:
         }
 
     def write(self, path: str | os.PathLike[str]) -> None:
-        """Write :meth:`as_json` to a file. OSError if it cannot be written."""
+        """Write :meth:`as_json` to a file. Raises OSError if it cannot be written."""
         Path(path).write_text(json.dumps(self.as_json(), indent=1) + "\n", "utf-8")
 
     def begin(self, symbol: str) -> None:

@@ -26,7 +26,7 @@ def wide_views(words: Words) -> dict[int, NDArray[Any]]:
 
 
 def take_wide(elements: NDArray[Any], offsets: NDArray[np.int64], dwords: int) -> Words:
-    """(n,) byte offsets, multiples of the elements' size → (dwords, n). IndexError for those outside."""
+    """(n,) byte offsets, multiples of the elements' size → (dwords, n). Raises IndexError for those outside."""
     words: Words = elements[offsets >> (3 if dwords == 2 else 4)].view(np.uint32)
     return words.reshape(-1, dwords).T
 

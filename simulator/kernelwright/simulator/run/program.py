@@ -46,7 +46,7 @@ class Program:
         self.entry = self.labels[kernel.entry - code.text_start]
 
     def add_function(self, pc: int) -> None:
-        """Decode and bind the function that contains text offset ``pc``. ObjectError if no function does."""
+        """Decode and bind the function that contains text offset ``pc``. Raises ObjectError if no function does."""
         function = self.code.function_at(pc)
         first = len(self.steps)
         for instruction in decode(

@@ -117,7 +117,7 @@ def kernel_arguments(
     """The kernel's argument segment: the given bytes, then the hidden arguments that its metadata lists.
 
     A kernel without metadata has explicit arguments only. Hidden arguments that are not modelled (queues, the heap,
-    buffers of printf and host calls) are 0. SimulatorError if not all explicit arguments were given.
+    buffers of printf and host calls) are 0. Raises SimulatorError if not all explicit arguments were given.
     """
     layout = code.arguments.get(kernel.name, Arguments(kernel.kernarg_bytes, ()))
     if len(given) < layout.explicit_bytes:

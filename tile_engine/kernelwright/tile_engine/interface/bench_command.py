@@ -133,7 +133,7 @@ def _bench(options: dict[str, Any]) -> set[str]:
 
 
 def _tags(pairs: Sequence[str]) -> str:
-    """Format the pairs as a row holds them. ValueError for an item that is not a key and a value."""
+    """Format the pairs as a row holds them. Raises ValueError for an item that is not a key and a value."""
     for pair in pairs:
         key, equals, _ = pair.partition("=")
         if not key or not equals or ";" in pair:
@@ -144,7 +144,7 @@ def _tags(pairs: Sequence[str]) -> str:
 
 
 def _config(options: Mapping[str, Any]) -> Mapping[str, Any] | None:
-    """The trait configuration, or None for a library. ValueError unless exactly one of the two is given."""
+    """The trait configuration, or None for a library. Raises ValueError unless exactly one of the two is given."""
     if (options["library"] is None) == (options["config"] is None):
         raise ValueError("give one of --library, a folder with <arch>/manifest.json, and --config, a JSON file")
     if options["config"] is None:
@@ -185,7 +185,7 @@ def stated_variant(given: str | None, named: str, config: Mapping[str, Any] | No
 
 
 def operation_of_variant(word: str) -> tuple[Measurable, Callable[[KernelEntry], bool]]:
-    """The operation of a variant, and a predicate for its kernels. ValueError for an unknown word."""
+    """The operation of a variant, and a predicate for its kernels. Raises ValueError for an unknown word."""
     if word in OPERATIONS:
         return measurable(word), lambda kernel: True
     from kernelwright.codegen.selecting.specs import parse_kernel
@@ -203,6 +203,6 @@ def operation_of_variant(word: str) -> tuple[Measurable, Callable[[KernelEntry],
 
 
 def _matching(kernels: Sequence[KernelEntry], options: dict[str, Any], operation: str) -> list[KernelEntry]:
-    """Kernels of the operation that match the patterns. ValueError if there are none."""
+    """Kernels of the operation that match the patterns. Raises ValueError if there are none."""
     served = [kernel for kernel in kernels if kernel.spec["op"] == operation]
     return Patterns.of(options).matching(served, f"the {len(served)} {operation} kernels of the library")

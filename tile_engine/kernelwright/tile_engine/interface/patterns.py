@@ -57,7 +57,7 @@ class Patterns:
         return Patterns(tuple(wanted), tuple(options["ignore_kernels"]))
 
     def matching(self, kernels: Sequence[_Kernel], where: str) -> list[_Kernel]:
-        """Matching kernels, in order. ValueError if there are none; ``where`` says what was searched."""
+        """Matching kernels, in order. Raises ValueError if there are none; ``where`` says what was searched."""
         matches = [kernel for kernel in kernels if self._match(kernel.name)]
         if not matches:
             names = [kernel.name for kernel in kernels[:5]]

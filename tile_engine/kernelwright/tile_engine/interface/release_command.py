@@ -77,7 +77,7 @@ def release_command(
 
 
 def _kernels(libraries: tuple[Path, ...], arch: Arch, needed: Collection[str]) -> dict[str, Kernel]:
-    """Kernels by identity. ValueError for an identity that no library holds."""
+    """Kernels by identity. Raises ValueError for an identity that no library holds."""
     from kernelwright.codegen.selecting.specs import parse_kernel
     from kernelwright.tile_engine.learning.examples import read_specs
 

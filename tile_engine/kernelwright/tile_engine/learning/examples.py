@@ -97,7 +97,7 @@ def examples_of(
     units: int,
     too_slow: bool = False,
 ) -> Examples:
-    """The correct, timed rows of some dtypes. ValueError if there are none, or if a kernel's spec is unknown.
+    """The correct, timed rows of some dtypes. Raises ValueError if there are none, or if a kernel's spec is unknown.
 
     A kernel has a row for each of its choices if the schema's features distinguish them, else one for the best.
 

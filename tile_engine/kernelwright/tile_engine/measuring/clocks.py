@@ -26,7 +26,7 @@ def cpu_clocks(cpuinfo: Path = _CPUINFO) -> str:
 
 
 def cuda_clocks(driver: Any, ordinal: int, management: Any = None) -> str:
-    """``sm=MHz;memory=MHz`` of a CUDA device; empty where the management library is missing or does not answer.
+    """``sm=MHz;memory=MHz`` of a CUDA device; empty if the management library is missing or does not answer.
 
     ``driver`` is libcuda: the two libraries number devices differently, but agree on the PCI bus address.
     """

@@ -41,7 +41,7 @@ class Executor(Protocol):
 
 
 def executor(device: Device, operation: Measurable, sets: Sequence[Operands], settings: Settings) -> Executor:
-    """The executor for a device. DeviceError for a missing GPU."""
+    """The executor for a device. Raises DeviceError for a missing GPU."""
     if device.kind in ("cuda", "hip"):
         gpu = CudaDevice(device.ordinal) if device.kind == "cuda" else HipDevice(device.ordinal)
         return GpuExecutor(gpu, operation, sets, settings)

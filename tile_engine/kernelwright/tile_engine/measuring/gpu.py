@@ -35,7 +35,7 @@ _HIP_RUNTIMES = ("libamdhip64.so.7", "libamdhip64.so.6")  # in the order in whic
 
 
 def load_driver() -> Any:
-    """Load libcuda. DeviceError if it is missing."""
+    """Load libcuda. Raises DeviceError if it is missing."""
     try:
         return ctypes.CDLL("libcuda.so.1")
     except OSError as error:
@@ -43,7 +43,7 @@ def load_driver() -> Any:
 
 
 def load_runtime() -> Any:
-    """Load libamdhip64, the file that kernel libraries open. DeviceError if it is missing."""
+    """Load libamdhip64, the file that kernel libraries open. Raises DeviceError if it is missing."""
     chosen = os.environ.get("KERNELWRIGHT_HIP_LIBRARY")
     said = ""
     for name in (chosen,) if chosen else _HIP_RUNTIMES:
@@ -95,7 +95,7 @@ class Gpu:
         self._do("download", ctypes.c_void_p(flat), ctypes.c_uint64(address), ctypes.c_size_t(array.nbytes))
 
     def synchronize(self) -> None:
-        """Wait for the stream. DeviceError if a launch on it has failed."""
+        """Wait for the stream. Raises DeviceError if a launch on it has failed."""
         self._do("synchronize", self._stream)
 
     def capture(self, work: Callable[[], None]) -> Callable[[], float]:
@@ -140,7 +140,7 @@ class CudaDevice(Gpu):
     """A CUDA device, with its primary context."""
 
     def __init__(self, ordinal: int, driver: Any = None) -> None:
-        """Open the device. DeviceError if the driver or the device is missing."""
+        """Open the device. Raises DeviceError if the driver or the device is missing."""
         self._runtime, self._kind, self._ordinal = driver or load_driver(), "CUDA", ordinal
         self._call("cuInit", 0)
         device, context = ctypes.c_int(), ctypes.c_void_p()
@@ -158,7 +158,7 @@ class HipDevice(Gpu):
     """An AMD GPU."""
 
     def __init__(self, ordinal: int, runtime: Any = None) -> None:
-        """Open the device. DeviceError if the runtime or the device is missing."""
+        """Open the device. Raises DeviceError if the runtime or the device is missing."""
         self._runtime, self._kind, self._ordinal = runtime or load_runtime(), "HIP", ordinal
         self._call("hipSetDevice", ordinal)
         super().__init__(self._runtime, self._kind, "hip", _HIP)

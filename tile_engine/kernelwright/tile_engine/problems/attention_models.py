@@ -63,7 +63,7 @@ def attention_origins() -> Mapping[tuple[int, ...], tuple[str, str]]:
 
 @cache
 def _features() -> Mapping[str, Mapping[str, Any]]:
-    """Features by model name. ValueError for an unknown name."""
+    """Features by model name. Raises ValueError for an unknown name."""
     text = resources.files(__package__).joinpath("data/attention_models.json").read_text("utf-8")
     features: Mapping[str, Mapping[str, Any]] = json.loads(text)["models"]
     if unknown := set(features) - {model.name for model in models()}:

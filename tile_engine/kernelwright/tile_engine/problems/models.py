@@ -56,7 +56,7 @@ def models() -> tuple[Model, ...]:
 
 
 def read_model(record: dict[str, Any]) -> Model:
-    """Read a model from its JSON record. ValueError for an unknown key or a part that is not in PARTS."""
+    """Read a model from its JSON record. Raises ValueError for an unknown key or a part that is not in PARTS."""
     if unknown := set(record) - {field.name for field in fields(Model)}:
         raise ValueError(f"{record.get('name')}: unknown keys {sorted(unknown)}")
     if record["part"] not in PARTS:

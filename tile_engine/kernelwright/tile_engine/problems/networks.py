@@ -47,13 +47,13 @@ class Layer:
 
 
 def networks() -> tuple[Network, ...]:
-    """Every network of ``data/conv_models.json``. ValueError for an unknown key, part or kind of layer."""
+    """Every network of ``data/conv_models.json``. Raises ValueError for an unknown key, part or kind of layer."""
     text = resources.files(__package__).joinpath("data/conv_models.json").read_text("utf-8")
     return tuple(map(read_network, json.loads(text)["networks"]))
 
 
 def read_network(record: dict[str, Any]) -> Network:
-    """Read a network from its JSON record. ValueError for an unknown key, part or kind of layer."""
+    """Read a network from its JSON record. Raises ValueError for an unknown key, part or kind of layer."""
     if unknown := set(record) - {field.name for field in fields(Network)}:
         raise ValueError(f"{record.get('name')}: unknown keys {sorted(unknown)}")
     if record["part"] not in PARTS:

@@ -19,7 +19,7 @@ KEYS: tuple[str, ...] = tuple(key for one in OPERATIONS.values() for key in one.
 
 def operation_of(named: str) -> str:
     """The name of the operation that a key is for, that a JSON file states as ``op``, or whose columns alone have all
-    names of its first record; empty if nothing says one. ValueError for what is neither a key nor a file."""
+    names of its first record; empty if nothing says one. Raises ValueError for what is neither a key nor a file."""
     key = next((one.name for one in OPERATIONS.values() if named in one.problem_sets.keys), "")
     if key:
         return key

@@ -82,7 +82,7 @@ class MeasuredSelection:
         return {pair: score for pair, score in scores.items() if score is not None}
 
     def _times(self, operation: Measurable, record: Record, ranked: Mapping[Pair, float]) -> dict[Pair, float]:
-        """Stored or new times. SelectionError if none of the first pairs computes the problem correctly."""
+        """Stored or new times. Raises SelectionError if none of the first pairs computes the problem correctly."""
         if self._where is None:
             self._where = describe_device(self._device)
         digest = "+".join(sorted(library.manifest.sha256 for library in self._libraries))

@@ -60,7 +60,7 @@ def merge_memories(paths: Sequence[str | os.PathLike[str]], path: str | os.PathL
 
 
 def describe_device(device: Device) -> str:
-    """Name of the processor or GPU, with cores or driver. DeviceError if a GPU's driver is missing."""
+    """Name of the processor or GPU, with cores or driver. Raises DeviceError if a GPU's driver is missing."""
     name, version = ctypes.create_string_buffer(256), ctypes.c_int()
     if device.kind == "hip":
         runtime = load_runtime()

@@ -19,7 +19,7 @@ _measuring: weakref.WeakKeyDictionary[Dispatcher, dict[_Key, tuple[MeasuredSelec
 
 
 def select(dispatcher: Dispatcher, problem: Any, top_k: int | None, memory: str | os.PathLike[str] | None) -> None:
-    """See :meth:`Dispatcher.select`. SelectionError for a problem that cannot be measured."""
+    """See :meth:`Dispatcher.select`. Raises SelectionError for a problem that cannot be measured."""
     path = Path(memory) if memory is not None else default_memory()
     selection, measured = _of(dispatcher, TOP_K if top_k is None else top_k, path)
     if selection.record(problem) == (None, None):

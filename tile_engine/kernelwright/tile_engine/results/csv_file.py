@@ -59,7 +59,7 @@ class CsvFile:
         self._file.close()
 
     def write(self, row: Row) -> None:
-        """Append a row. KeyError for one without a column."""
+        """Append a row. Raises KeyError for one without a column."""
         self._writer.writerow({column: row[column] for column in self._columns})
         self._file.flush()
         os.fsync(self._file.fileno())

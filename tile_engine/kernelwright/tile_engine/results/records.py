@@ -10,7 +10,7 @@ from kernelwright.tile_engine.results.analysis import Cells
 
 
 def record_of(operation: Measurable, cells: Cells) -> Record:
-    """The problem of a row. ValueError for a row of no problem of the operation."""
+    """The problem of a row. Raises ValueError for a row of no problem of the operation."""
     return operation.read({column: _value(cells[column]) for column in operation.columns})
 
 

@@ -11,7 +11,7 @@ Window = tuple[int, int] | None
 
 
 def pair(window: Window) -> Window:
-    """Turn lists into tuples, since options are cache keys. ArrayError for anything but two numbers or None."""
+    """Turn lists into tuples, since options are cache keys. Raises ArrayError for anything but two numbers or None."""
     if window is None:
         return None
     try:
@@ -37,7 +37,7 @@ def results(outputs: dict[str, Any], options: AttentionOptions) -> Any:
 
 
 def descales(descale: tuple[Any, Any, Any] | None) -> dict[str, Any]:
-    """Scale factors of Q, K and V by operand name. ArrayError for anything but three arrays or None."""
+    """Scale factors of Q, K and V by operand name. Raises ArrayError for anything but three arrays or None."""
     if descale is not None and (not isinstance(descale, tuple | list) or len(descale) != 3):
         raise ArrayError(f"descale is {descale!r}; allowed: three arrays, the factors of q, k and v")
     return dict(zip(("descale_q", "descale_k", "descale_v"), descale or (None, None, None), strict=True))

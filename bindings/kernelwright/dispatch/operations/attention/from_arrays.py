@@ -120,7 +120,7 @@ def _check_group(views: Views, o: AttentionOptions, group: bool) -> None:
 
 
 def _table(views: Views) -> str:
-    """The kind of page table. ArrayError for arrays of one kind without the others of that kind."""
+    """The kind of page table. Raises ArrayError for arrays of one kind without the others of that kind."""
     table = "none" if "page_table" not in views else "list" if "page_indptr" in views else "block"
     for name in ("page_indptr", "last_page_lengths"):
         if (name in views) != (table == "list"):

@@ -20,7 +20,7 @@ _KINDS = {"x": "x", "dx": "x", "y": "y", "dy": "y", "residual": "y", "w": "w", "
 
 
 def tensor(array: Any, name: str, dims: int, stream: int | None) -> ArrayView:
-    """View an array of ``dims`` dimensions. ArrayError for another rank, and for negative strides."""
+    """View an array of ``dims`` dimensions. Raises ArrayError for another rank, and for negative strides."""
     operand = view(array, name, stream)
     if len(operand.shape) != dims:
         raise ArrayError(f"{name} has shape {operand.shape}; allowed: {dims} dimensions")

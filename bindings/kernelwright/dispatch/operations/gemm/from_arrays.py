@@ -171,7 +171,7 @@ def read_options(
     layout: str | None = None,
     split_k: int = 0,
 ) -> Options:
-    """Check options. ProblemError for factors that are not numbers, ArrayError for ``ds`` that is not a list."""
+    """Check options. Raises ProblemError for factors that are not numbers, ArrayError for ``ds`` that is not a list."""
     epilogue = Epilogue(real("alpha", alpha), real("beta", beta), d_op, activation)
     return Options(d_tensors(ds, bias, d_op), epilogue, layout, split_k)
 
@@ -218,7 +218,7 @@ def _batch(views: dict[str, Operand]) -> int | None:
 
 
 def _batches(views: dict[str, Operand], batch: int | None) -> tuple[int, ...]:
-    """Batch extents, shared by all operands but those of a single matrix. ArrayError if they differ."""
+    """Batch extents, shared by all operands but those of a single matrix. Raises ArrayError if they differ."""
     if batch is None:
         return ()
     given = {name: view.batches for name, view in views.items() if view.batch == batch}

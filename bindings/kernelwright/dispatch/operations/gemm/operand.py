@@ -112,7 +112,7 @@ def _of_view(array_view: ArrayView, name: str) -> Operand:
 
 
 def _one_batch(array_view: ArrayView, name: str) -> tuple[int | None, int]:
-    """Number of matrices in a batch of any rank, and their common stride. ArrayError if there is none."""
+    """Number of matrices in a batch of any rank, and their common stride. Raises ArrayError if there is none."""
     batches = array_view.shape[:-2]
     if not batches:
         return None, 0

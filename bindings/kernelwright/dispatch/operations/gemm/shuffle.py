@@ -33,7 +33,7 @@ def shuffled_format(core: Any, problem: GemmProblem) -> tuple[int, int]:
 
 
 def shuffle(core: Any, view: Operand, m: int, dtype_c: str, layout: str | None, fields: dict[str, Any]) -> ShuffledB:
-    """See :meth:`Dispatcher.shuffle_b`. NoKernelError if no kernel takes B in either layout."""
+    """See :meth:`Dispatcher.shuffle_b`. Raises NoKernelError if no kernel takes B in either layout."""
     host = _on_host(view)
     (k, n), fnuz, memory = view.shape, view.fnuz, core.device.memory
     refused: NoKernelError | None = None

@@ -48,7 +48,7 @@ def is_grouped(record: Record) -> bool:
 
 
 def problem_of(record: Record) -> AttentionProblem | AppendProblem:
-    """The problem of dense tensors, heads inside of rows. ProblemError for an impossible problem."""
+    """The problem of dense tensors, heads inside of rows. Raises ProblemError for an impossible problem."""
     return _append(record) if record["direction"] == "append" else _attention(record)
 
 
