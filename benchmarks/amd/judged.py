@@ -36,8 +36,8 @@ HELD_OUT_FOLD = 0
 NEAR = 0.25
 Tile = tuple[int, int, int, int, int]
 SCALED_SHARE = {"gfx942": 0.8703, "gfx950": 0.8}
-"""Of the rate of matrix instructions in kernels that multiply by scales of blocks: fitted with CDNA3's constants, and a
-guess for CDNA4, of which no fit sees such kernels."""
+"""Fraction of the matrix instruction rate in kernels that multiply by scales of blocks: fitted with CDNA3's constants,
+a guess for CDNA4, for which no fit has such kernels."""
 
 
 def fold(row: Row) -> int:

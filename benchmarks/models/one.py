@@ -80,8 +80,8 @@ def _errors(
 
 
 def _shares() -> dict[str, Any]:
-    """How many calls of each operator kernels computed, of how many, how many by the native road and in which time on
-    the host; and why not the others."""
+    """Number of calls of each operator computed by kernels, in total and on the native road, their time on the host,
+    and why the others were not."""
     report = ours.report()
     calls = {one.operator: [one.ours, one.ours + one.torchs, one.native] for one in report.operators}
     host_us = {one.operator: round(1e6 * one.ours_s / max(one.ours, 1), 1) for one in report.operators}

@@ -244,7 +244,7 @@ def measure(
 
 
 def summary(results: list[dict[str, Any]]) -> dict[str, dict[str, float]]:
-    """By kind: geometric mean and worst, of torch over ours and of compiled-in over run-time epilogues."""
+    """Geometric mean and worst ratio by kind, for torch over ours and for compiled-in over run-time epilogues."""
     summaries: dict[str, dict[str, float]] = {}
     for what in KINDS:
         mine = [one for one in results if one["kind"] == what]

@@ -36,7 +36,7 @@ SHIM = (
     *("aoti_torch_new_uninitialized_tensor", "aoti_torch_delete_tensor_object", "aoti_torch_dtype_uint8"),
     "aoti_torch_device_type_cpu",
 )
-_STREAM = "aoti_torch_get_current_cuda_stream"  # behind them; in the library for GPUs
+_STREAM = "aoti_torch_get_current_cuda_stream"  # after them; in the library for GPUs
 _TENSORS, _RESULTS, _ARGS_BYTES = 6, 3, 768  # limits of dispatcher/torch/call.h
 _COUNTS = ("none", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine")
 _OPTIONS = 4096  # option sets that a function remembers

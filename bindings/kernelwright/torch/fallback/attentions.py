@@ -23,7 +23,7 @@ _TORCHS = functional.scaled_dot_product_attention  # whatever may replace it lat
 
 
 class Rules(NamedTuple):
-    """How scores are modified."""
+    """Modifications of scores."""
 
     mask: str
     left: int

@@ -61,7 +61,7 @@ def text(operand: Operand, target: Target) -> str:
 
 
 def used(instruction: Instruction, *keys: str) -> list[str]:
-    """Those of these operands that the instruction has; encodings have room for more, of unknown format."""
+    """The operands among ``keys`` that the instruction has; encodings have room for more, of unknown format."""
     operands = instruction.operands
     return [key for key in keys if key in operands and not (key == "src2" and operands[key].form == "ANY")]
 

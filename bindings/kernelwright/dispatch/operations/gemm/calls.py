@@ -49,7 +49,7 @@ class GemmCalls:
             alpha, beta = real("alpha", alpha), real("beta", beta)
         if type(ds) is not tuple or bias is not None:
             ds = d_tensors(ds, bias, d_op)
-        if type(split_k) is not int:  # True and 1.0 would be found where 1 was
+        if type(split_k) is not int:  # True and 1.0 would match an entry for 1
             split_k = integer("split_k", split_k, 0)
         operands = (a, b, c, *ds, out) if ds else (a, b, c, out)
         shapes = None

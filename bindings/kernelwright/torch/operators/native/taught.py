@@ -18,7 +18,7 @@ records = torch.is_grad_enabled
 
 
 class Lesson(NamedTuple):
-    """What the native road is taught about a call.
+    """The native road's knowledge of a call.
 
     :ivar results: tensors with the sizes, strides and dtypes of the results that the call allocates.
     :ivar places: byte offsets of the addresses in the plan's argument struct: those of operands, and of results.

@@ -27,7 +27,7 @@ Where = tuple[str, int, int, Array]
 
 
 class Arrays(Protocol):
-    """What an array library must do besides slicing."""
+    """Operations that an array library must provide besides slicing."""
 
     def numbers(self, values: Any) -> Array:
         """The values in float64, as a NumPy array."""

@@ -100,7 +100,7 @@ def forward(record: Record, head: Head) -> tuple[Result, Result]:
 
 
 def visible_keys(record: Record, head: Head) -> Array:
-    """How many keys each query sees."""
+    """Number of keys that each query sees."""
     first, last = np.zeros(len(head.q), int), np.full(len(head.q), len(head.k) - 1)
     if record["mask"] != "none":
         if record["window_left"] >= 0:
