@@ -1,9 +1,9 @@
 """Buffer loads and stores (MUBUF, VBUFFER), also straight to LDS, through a resource descriptor (V#).
 
 Range check, per dword (LLVM, AMDGPUUsage, "Relaxed buffer OOB mode"; ISA guides, "Range checking"): a dword whose
-offset is out of range loads 0 and is not stored. CDNA: out of range if offset >= num_records - soffset. RDNA: if offset
-+ size > num_records; there the documents differ on whether soffset counts, so cases in which it would matter are
-refused.
+offset is out of range loads 0 and is not stored. CDNA: out of range if offset >= num_records - soffset. RDNA: out of
+range if offset + size > num_records; there the documents differ on whether soffset counts, so cases in which it would
+matter are refused.
 """
 
 from __future__ import annotations
