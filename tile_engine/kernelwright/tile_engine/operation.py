@@ -36,7 +36,7 @@ class Words:
     :ivar variants: legal words of ``variant``, and the attribute values that each stands for.
     :ivar renamed: our attribute names by theirs.
     :ivar values: our values by theirs, by our attribute name.
-    :ivar served_by: by attribute, values whose kernels also serve another value.
+    :ivar served_by: by attribute and value, another value whose kernels serve it too.
     :ivar rewritten: removes other peculiarities from a configuration that already has our names and values.
     :ivar product_lists: keys of a product's configuration that list a variant's values, by attribute.
     """

@@ -97,7 +97,7 @@ class Recording:
         self.close()
 
     def _write_in_time(self) -> None:
-        """Flush regularly; unlike :meth:`flush`, a full disk does not end the program."""
+        """Flush, but only warn on failure: a full disk must not end the program."""
         if self._failed:
             return
         try:

@@ -69,12 +69,12 @@ def _install(module: nn.Module) -> None:
 
 
 def begin(module: nn.Module) -> None:
-    """Prepare for the module to have :func:`forward`."""
+    """Replace torch's function, before the module gets :func:`forward`."""
     _install(module)
 
 
 def end(module: nn.Module) -> None:
-    """Finish once the module has its own ``forward`` again."""
+    """Forget a module that has its own ``forward`` again; after the last one, restore torch's function."""
     _adopted.discard(module)
     if not _adopted and functional.scaled_dot_product_attention is _either:
         functional.scaled_dot_product_attention = _Before.function

@@ -98,7 +98,7 @@ def _of_tables(rest: Mapping[str, Any], meant: Variant, arch: Arch) -> list[Kern
 
 
 def _served(measured: Measurable, name: str, values: Sequence[Any]) -> list[Any]:
-    """The values, plus values of kernels that serve them too."""
+    """The values, plus those whose kernels serve them too."""
     wider = measured.words.served_by.get(name, {})
     return list(dict.fromkeys((*values, *(wider[value] for value in values if value in wider))))
 

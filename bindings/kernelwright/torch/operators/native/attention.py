@@ -20,7 +20,7 @@ _NUMBERS = {int, float}
 
 
 def _option(dropout_p: Any, is_causal: Any, scale: Any, enable_gqa: Any, recorded: bool) -> Any:
-    """Option key of a plan; None if the Python road must be taken, which draws dropout seeds."""
+    """Option key of a plan; None for the Python road, which is needed to draw dropout seeds."""
     if type(dropout_p) not in _NUMBERS or dropout_p or (scale is not None and type(scale) is not float):
         return None
     return bool(is_causal), scale, bool(enable_gqa), recorded

@@ -91,7 +91,7 @@ def clamp_unit(value: Any, wave: Wave) -> Any:
 
 
 def _modified(wave: Wave, value: Any, factor: float, kind: str) -> Any:
-    """Apply the output modifier, which hardware ignores if it had to keep denormals or IEEE rules."""
+    """Apply the output modifier, which hardware ignores if denormals or IEEE rules must be kept."""
     if modes.MODE_OF[kind].keeps_outputs(wave.mode) or modes.ieee(wave.mode, wave.target):
         return value
     return modes.flush(value * value.dtype.type(factor)) + value.dtype.type(0)  # + 0: -0 becomes +0
