@@ -21,11 +21,11 @@ import numpy as np
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from amd.judged import (
+from amd.evaluation import (
     FOLDS,
     HELD_OUT_FOLD,
     SCALED_SHARE,
-    Judged,
+    Evaluated,
     Tile,
     candidates,
     fastest,
@@ -48,8 +48,8 @@ GUESSES = {
     "FIRST_BYTES_PER_CLOCK": 64.0, "STORE_BYTES_PER_CLOCK": 16.0, "MEMORY_SHARE": 1.0, "CACHE_SHARE": 1.5,
     "OVERLAP": 0.2,
 }  # fmt: skip
-SCALED = "SCALED_SHARE"  # fraction from the tables alone, see judged.py
-RANKING = 2.0  # cost of predicting a slower candidate to be faster, relative to an error of the same size
+SCALED = "SCALED_SHARE"  # of the tables alone, see evaluation.py
+RANKING = 2.0  # what being predicted slower than another candidate costs, over an error of the same size
 Array = np.ndarray[Any, np.dtype[np.float64]]
 
 
@@ -131,20 +131,20 @@ class Fit:
             print(f"start {seed}: {had:.4f}, best {least:.4f}", file=sys.stderr, flush=True)
         return {name: float(f"{value:.4g}") for name, value in best.items()}
 
-    def judged(self, table: Table, numbers: Mapping[str, float]) -> list[Judged]:
-        """As judged.judge, with these constants."""
+    def evaluated(self, table: Table, numbers: Mapping[str, float]) -> list[Evaluated]:
+        """As evaluation.evaluate does, by these constants."""
         us = self.predict(table, numbers)
         ends = [*table.starts[1:], len(us)]
         return [
-            Judged(row, float(us[own]), int((us[start:end] <= us[own]).sum()))
+            Evaluated(row, float(us[own]), int((us[start:end] <= us[own]).sum()))
             for row, own, start, end in zip(table.rows, table.own, table.starts, ends, strict=True)
         ]
 
 
-def parts(judged: Sequence[Judged]) -> dict[str, Any]:
+def parts(evaluated: Sequence[Evaluated]) -> dict[str, Any]:
     """Summaries by family, device and table."""
-    groups: dict[str, list[Judged]] = {}
-    for one in judged:
+    groups: dict[str, list[Evaluated]] = {}
+    for one in evaluated:
         groups.setdefault(f"{one.row.family}, {one.row.units} CUs, {one.row.source}", []).append(one)
     return {name: summary(part) for name, part in sorted(groups.items())}
 
@@ -189,19 +189,19 @@ def main() -> None:
     whole = table(rows, tiles)
     result: dict[str, Any] = {}
     chosen: dict[str, float] = {}
-    left_out: list[Judged] = []
+    left_out: list[Evaluated] = []
     for part in range(FOLDS) if options.folds else [HELD_OUT_FOLD]:
         fitted = table(thinned([row for row in rows if seen(row) and fold(row) != part], options.most), tiles)
         numbers = fit.search(fitted, options.starts, options.steps)
-        judged = fit.judged(whole, numbers)
-        left_out += [one for one in judged if seen(one.row) and fold(one.row) == part]
+        evaluated = fit.evaluated(whole, numbers)
+        left_out += [one for one in evaluated if seen(one.row) and fold(one.row) == part]
         if part == HELD_OUT_FOLD:
             chosen = numbers
             result["constants"] = numbers
             result["fitted rows"] = len(fitted.rows)
-            result["seen"] = parts([one for one in judged if seen(one.row) and fold(one.row) != part])
-            result["N and K held out"] = parts([one for one in judged if seen(one.row) and fold(one.row) == part])
-            result["other tables, devices and families"] = parts([one for one in judged if not seen(one.row)])
+            result["seen"] = parts([one for one in evaluated if seen(one.row) and fold(one.row) != part])
+            result["N and K held out"] = parts([one for one in evaluated if seen(one.row) and fold(one.row) == part])
+            result["other tables, devices and families"] = parts([one for one in evaluated if not seen(one.row)])
     if options.folds:
         result["each N and K held out in turn"] = parts(left_out)
     print(json.dumps(result, indent=1))
@@ -211,7 +211,7 @@ def main() -> None:
         named = {f"{PREFIXES[options.arch]}_{name}": value for name, value in chosen.items() if name != SCALED}
         write_numbers(ROOT / formula.source.path, named)
         if chosen[SCALED] != SCALED_SHARE[options.arch] and fitted.scaled.any():
-            print(f"judged.py: SCALED_SHARE[{options.arch!r}] = {chosen[SCALED]}", file=sys.stderr)
+            print(f"evaluation.py: SCALED_SHARE[{options.arch!r}] = {chosen[SCALED]}", file=sys.stderr)
 
 
 if __name__ == "__main__":

@@ -188,27 +188,27 @@ def covering(arch: Arch) -> list[Kernel]:
 class Predicted:
     """Predicted times of kernels on problems, by the formula compiled to C: millions in seconds."""
 
-    def __init__(self, arch: Arch, kernels: Sequence[Kernel], posed: Sequence[GemmProblem]) -> None:
-        """Predict each kernel on each problem that it serves, with the best number of slices of K."""
+    def __init__(self, arch: Arch, kernels: Sequence[Kernel], wanted: Sequence[GemmProblem]) -> None:
+        """Of each kernel on each problem that it serves, with the best number of slices of K."""
         self.kernels = list(kernels)
         formula = Formula("formulas.cdna", ends_early=True)
-        self.us = np.full((len(kernels), len(posed)), np.inf)
+        self.us = np.full((len(kernels), len(wanted)), np.inf)
         self._known: dict[str, list[int]] = {}
-        bases = {problem: np.array(tiles_problem(problem, 1), float) for problem in posed}
+        bases = {problem: np.array(tiles_problem(problem, 1), float) for problem in wanted}
         for row, kernel in enumerate(self.kernels):
             spec = gemm_spec(kernel)
-            served = self._served(spec, posed, arch)
+            served = self._served(spec, wanted, arch)
             if served:
-                counts = [slices(spec, posed[index], arch.backend, arch.compute_units) for index in served]
+                counts = [slices(spec, wanted[index], arch.backend, arch.compute_units) for index in served]
                 self.us[row, served] = self._least(
-                    formula, arch, spec, [bases[posed[index]] for index in served], counts
+                    formula, arch, spec, [bases[wanted[index]] for index in served], counts
                 )
 
-    def _served(self, spec: GemmSpec, posed: Sequence[GemmProblem], arch: Arch) -> list[int]:
-        """Indices of the problems served: kernels that pad serve the same problems whatever their tiles."""
+    def _served(self, spec: GemmSpec, wanted: Sequence[GemmProblem], arch: Arch) -> list[int]:
+        """Kernels that pad serve the same problems whatever their tiles."""
         key = spec.model_dump_json(exclude={"tile", "wave", "warp_tile"} if all(spec.pad) else None)
         if key not in self._known:
-            self._known[key] = [index for index, one in enumerate(posed) if not refusal(spec, one, arch)]
+            self._known[key] = [index for index, one in enumerate(wanted) if not refusal(spec, one, arch)]
         return self._known[key]
 
     def _least(

@@ -65,10 +65,10 @@ def test_held_out_problems_are_predicted_as_the_results_say(arch: str, place: in
     us = Best(*(np.array(result["us, held out"][name]) for name in Best._fields))
     stated = result[HELD_OUT]["release"]
     assert summary(us) == pytest.approx(stated, abs=2e-4)
-    posed = [one for one in problems(HELD_OUT, group) if any(model.microseconds(k, one, loaded) for k in kernels)]
-    assert len(posed) == stated["problems"] == len(us.chosen)
-    for index in range(0, len(posed), SAMPLED):
-        taken = [model.microseconds(kernel, posed[index], loaded) for kernel in kernels]
+    served = [one for one in problems(HELD_OUT, group) if any(model.microseconds(k, one, loaded) for k in kernels)]
+    assert len(served) == stated["problems"] == len(us.chosen)
+    for index in range(0, len(served), SAMPLED):
+        taken = [model.microseconds(kernel, served[index], loaded) for kernel in kernels]
         assert min(filter(None, taken)) == pytest.approx(us.chosen[index], rel=1e-4)
 
 
@@ -100,9 +100,9 @@ def test_no_weight_of_a_held_out_problem_is_one_of_tuning(group: Group) -> None:
 
 
 def test_forward_problems_have_their_epilogues() -> None:
-    posed = problems(TUNING, BF16)
-    assert {(one.num_d, one.activation) for one in posed} >= {(0, "none"), (1, "none"), (1, "gelu"), (0, "relu")}
-    assert all(one.split_k == 0 for one in posed)
+    served = problems(TUNING, BF16)
+    assert {(one.num_d, one.activation) for one in served} >= {(0, "none"), (1, "none"), (1, "gelu"), (0, "relu")}
+    assert all(one.split_k == 0 for one in served)
 
 
 def test_one_kernel_stands_for_a_tile_by_counted_clocks(monkeypatch: pytest.MonkeyPatch) -> None:

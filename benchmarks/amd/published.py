@@ -1,4 +1,4 @@
-"""Times that AMD published, in one form: what the constants of ``formulas/cdna.py`` are fitted to and judged by.
+"""Times that AMD published, in one form: what the constants of ``formulas/cdna.py`` are fitted to and evaluated by.
 
 ``python benchmarks/amd/published.py SOURCE … --out table.csv.gz`` reads wheels and folders of aiter (its
 ``configs/**/*tuned*gemm*.csv``: the fastest kernel of each problem, and its time), and single tables of the CK Tile

@@ -28,7 +28,7 @@ REPEATS, CALLS = 21, 5000
 GROUPED = 20  # divisor of the number of calls that take tens of microseconds
 GPU_CALLS = 400  # below the number at which a launch waits for the stream's queue
 
-Ways = dict[str, Callable[[], Any]]
+Cases = dict[str, Callable[[], Any]]
 
 
 def _in_turn(plan: Plan, operands: list[tuple[Any, Any, Any]]) -> Callable[[], Any]:
@@ -42,28 +42,28 @@ def _in_turn(plan: Plan, operands: list[tuple[Any, Any, Any]]) -> Callable[[], A
     return call
 
 
-def _cpu_ways(folder: str, variants: str | None) -> Ways:
+def _cpu_cases(folder: str, variants: str | None) -> Cases:
     dispatcher = Dispatcher([folder])
     problem = GemmProblem(64, 64, 64, dtype="fp16", layout="rrr")
     plan = dispatcher.plan(problem)
     a, b, out = (np.zeros((64, 64), np.float16) for _ in range(3))
-    ways = _plan_ways(plan, a, b, out, [array.ctypes.data for array in (a, b, out)])
-    ways["plan_same_arrays"] = lambda: plan(a, b, out=out)
-    ways["plan_other_arrays"] = _in_turn(plan, [(np.zeros((64, 64), np.float16), b, out) for _ in range(2)])
-    ways["dispatcher_plan_hit"] = lambda: dispatcher.plan(problem)
-    ways["gemm_with_out"] = lambda: dispatcher.gemm(a, b, out=out)
-    ways["gemm"] = lambda: dispatcher.gemm(a, b)
+    cases = _plan_cases(plan, a, b, out, [array.ctypes.data for array in (a, b, out)])
+    cases["plan_same_arrays"] = lambda: plan(a, b, out=out)
+    cases["plan_other_arrays"] = _in_turn(plan, [(np.zeros((64, 64), np.float16), b, out) for _ in range(2)])
+    cases["dispatcher_plan_hit"] = lambda: dispatcher.plan(problem)
+    cases["gemm_with_out"] = lambda: dispatcher.gemm(a, b, out=out)
+    cases["gemm"] = lambda: dispatcher.gemm(a, b)
     if variants is not None:
-        ways.update(_variant_ways(Dispatcher([variants])))
+        cases.update(_variant_cases(Dispatcher([variants])))
     with contextlib.suppress(ImportError):
         torch = importlib.import_module("torch")
         tensors = [torch.zeros(64, 64, dtype=torch.float16) for _ in range(4)]
-        # A separate plan, since a plan remembers the metadata of its last arrays.
-        ways.update(_torch_ways(Dispatcher([folder]), problem, *tensors))
-    return ways
+        # Another plan, since a plan remembers how the arrays of its last call looked.
+        cases.update(_torch_cases(Dispatcher([folder]), problem, *tensors))
+    return cases
 
 
-def _variant_ways(dispatcher: Dispatcher) -> Ways:
+def _variant_cases(dispatcher: Dispatcher) -> Cases:
     a, b, out, bias = (np.zeros(shape, np.float32) for shape in ((64, 64), (64, 64), (64, 64), (64,)))
     as_, outs = (np.zeros((4, 64, 64), np.float32) for _ in range(2))
     fused = dispatcher.plan(
@@ -86,17 +86,17 @@ def _variant_ways(dispatcher: Dispatcher) -> Ways:
     }
 
 
-def _gpu_ways(folder: str, device: str) -> Ways:
+def _gpu_cases(folder: str, device: str) -> Cases:
     torch = importlib.import_module("torch")
     dispatcher = Dispatcher([folder], device=device)
     problem = GemmProblem(128, 128, 128, dtype="bf16", layout="rcr")
     tensors = [torch.zeros(128, 128, dtype=torch.bfloat16, device=device.replace("hip", "cuda")) for _ in range(4)]
     a, b, out, other = tensors[0], tensors[1].t(), tensors[2], tensors[3]
-    ways = _plan_ways(dispatcher.plan(problem), a, b, out, [tensor.data_ptr() for tensor in tensors])
-    return {**ways, **_torch_ways(dispatcher, problem, a, b, out, other)}
+    cases = _plan_cases(dispatcher.plan(problem), a, b, out, [tensor.data_ptr() for tensor in tensors])
+    return {**cases, **_torch_cases(dispatcher, problem, a, b, out, other)}
 
 
-def _plan_ways(plan: Plan, a: Any, b: Any, out: Any, pointers: list[int]) -> Ways:
+def _plan_cases(plan: Plan, a: Any, b: Any, out: Any, pointers: list[int]) -> Cases:
     bound = plan.bind(a, b, out=out)
     plan(a, b, out=out)  # fills in what the bare call refers to
     launch, handle, state = native.library().kw_plan_launch, plan._handle, plan._new_state()
@@ -113,7 +113,7 @@ def _plan_ways(plan: Plan, a: Any, b: Any, out: Any, pointers: list[int]) -> Way
     }
 
 
-def _torch_ways(dispatcher: Dispatcher, problem: GemmProblem, a: Any, b: Any, out: Any, other: Any) -> Ways:
+def _torch_cases(dispatcher: Dispatcher, problem: GemmProblem, a: Any, b: Any, out: Any, other: Any) -> Cases:
     plan = dispatcher.plan(problem)
     return {
         "torch_plan_same_tensors": lambda: plan(a, b, out=out),
@@ -123,11 +123,11 @@ def _torch_ways(dispatcher: Dispatcher, problem: GemmProblem, a: Any, b: Any, ou
     }
 
 
-def _samples(ways: Ways, calls: int, finish: Callable[[], Any]) -> dict[str, list[float]]:
-    """CPU microseconds per call of each way, in turns; ``finish`` waits for the device outside the measurement."""
-    samples: dict[str, list[float]] = {name: [] for name in ways}
+def _samples(cases: Cases, calls: int, finish: Callable[[], Any]) -> dict[str, list[float]]:
+    """CPU microseconds per call of each way, in turn; ``finish`` waits for the device, outside of the measurement."""
+    samples: dict[str, list[float]] = {name: [] for name in cases}
     for _ in range(REPEATS):
-        for name, call in ways.items():
+        for name, call in cases.items():
             call()
             finish()
             count = calls // GROUPED if "group" in name else calls
@@ -147,10 +147,10 @@ def main() -> int:
     device = sys.argv[2] if len(sys.argv) > 2 else "cpu"
     if device == "cpu":
         calls = CALLS
-        samples = _samples(_cpu_ways(sys.argv[1], sys.argv[3] if len(sys.argv) > 3 else None), calls, lambda: None)
+        samples = _samples(_cpu_cases(sys.argv[1], sys.argv[3] if len(sys.argv) > 3 else None), calls, lambda: None)
     else:
         calls = GPU_CALLS
-        samples = _samples(_gpu_ways(sys.argv[1], device), calls, importlib.import_module("torch").cuda.synchronize)
+        samples = _samples(_gpu_cases(sys.argv[1], device), calls, importlib.import_module("torch").cuda.synchronize)
     raw = samples["raw_ctypes_launch"]
     figures = {
         name: {

@@ -4,8 +4,9 @@ Tiles and the numbers of selection were chosen while looking at the networks und
 ``benchmarks/shapes/conv.json``; a claim is made on those under ``held_out``. The shapes are those of processors with
 ``--images`` times the images (8 unless given): batches of 32, or of 8. Both sides read the same channels-last tensors
 in captured graphs, operands rotate through more memory than L2 has, and calls take turns in every round. cuDNN may
-search (``torch.backends.cudnn.benchmark``); one dimension is posed to it as two, which it is faster at. Outputs are
-compared first, ours after poisoning, with torch's convolution in fp32. Ratios are torch ÷ ours: above 1 we are faster.
+search (``torch.backends.cudnn.benchmark``) and gets one-dimensional problems as two-dimensional ones, which it is
+faster at. Outputs are compared first, ours after poisoning, with torch's convolution in fp32. Ratios are torch ÷ ours:
+above 1 we are faster.
 
     python benchmarks/gpu/conv.py --library .gpu/conv/sm_90a --out result.json
 

@@ -41,10 +41,10 @@ def swept(dispatchers: dict[str, tuple[dict[str, Any], Dispatcher]], problem: Co
     for name, (spec, dispatcher) in dispatchers.items():
         plain = spec["direction"] == problem.direction and spec["dtype"] == problem.dtype and not spec.get("bias")
         for slices in SLICES if problem.direction == "backward_weight" else (None,):
-            posed = problem if slices is None else replace(problem, split_k=slices)
+            sliced = problem if slices is None else replace(problem, split_k=slices)
             try:
                 if plain:
-                    times[name if slices is None else f"{name}:{slices}"] = timed(dispatcher, case, posed)
+                    times[name if slices is None else f"{name}:{slices}"] = timed(dispatcher, case, sliced)
             except NoKernelError:
                 continue
     return times

@@ -14,7 +14,7 @@ from ratios import geometric_mean
 
 Row = Mapping[str, Any]
 Ratios = dict[tuple[str, str], dict[str, float]]
-"""Ratios of each way, by model and work."""
+"""By model and work, of each mode."""
 
 
 def ratios(rows: Iterable[Row]) -> Ratios:
@@ -22,16 +22,16 @@ def ratios(rows: Iterable[Row]) -> Ratios:
 
     Torch's choices under capture are sometimes slower than those of its eager calls.
     """
-    timed = {(row["model"], row["work"], row["way"]): row for row in rows if "ratio" in row}
+    timed = {(row["model"], row["work"], row["mode"]): row for row in rows if "ratio" in row}
     speedups: Ratios = {}
-    for (model, work, way), row in timed.items():
+    for (model, work, mode), row in timed.items():
         eager = timed.get((model, work, "eager"))
-        if way == "eager" or eager is None:
+        if mode == "eager" or eager is None:
             ratio = row["ratio"]["median"]
         else:
             theirs = min(row["ms"]["torch"]["median"], eager["ms"]["torch"]["median"])
             ratio = theirs / row["ms"]["kernelwright"]["median"]
-        speedups.setdefault((model, work), {})[way] = ratio
+        speedups.setdefault((model, work), {})[mode] = ratio
     return speedups
 
 
@@ -39,8 +39,8 @@ def table(speedups: Ratios, models: Sequence[str], works: Sequence[str]) -> str:
     """A table with a row per model and a column per work: eager, then captured."""
 
     def cell(model: str, work: str) -> str:
-        ways = speedups.get((model, work), {})
-        return " / ".join(f"{ways[way]:.2f}" for way in ("eager", "graph") if way in ways) or "–"
+        modes = speedups.get((model, work), {})
+        return " / ".join(f"{modes[mode]:.2f}" for mode in ("eager", "graph") if mode in modes) or "–"
 
     lines = [f"| model | {' | '.join(works)} |", "|---" * (len(works) + 1) + "|"]
     lines += [f"| {model} | {' | '.join(cell(model, work) for work in works)} |" for model in models]
@@ -57,11 +57,11 @@ def tables(rows: Sequence[Row]) -> str:
     for model, own in works.items():
         groups.setdefault(tuple(own), []).append(model)
     parts = [table(speedups, models, own) for own, models in groups.items()]
-    for way in ("eager", "graph"):
-        values = [ways[way] for ways in speedups.values() if way in ways]
+    for mode in ("eager", "graph"):
+        values = [modes[mode] for modes in speedups.values() if mode in modes]
         if values:
             mean, count = geometric_mean(values), len(values)
-            parts.append(f"Geometric mean of {count} {way} calls {mean:.3f}, worst {min(values):.2f}.")
+            parts.append(f"Geometric mean of {count} {mode} calls {mean:.3f}, worst {min(values):.2f}.")
     return "\n\n".join(parts)
 
 

@@ -9,9 +9,9 @@ from models.figures import ratios, tables
 RESULTS = Path(__file__).resolve().parents[1] / "results" / "h200_models_20261128.json"
 
 
-def row(way: str, torch: float, ours: float, model: str = "M", work: str = "forward 1x8") -> dict[str, Any]:
+def row(mode: str, torch: float, ours: float, model: str = "M", work: str = "forward 1x8") -> dict[str, Any]:
     times = {"torch": {"median": torch}, "kernelwright": {"median": ours}}
-    return {"model": model, "work": work, "way": way, "ms": times, "ratio": {"median": torch / ours}}
+    return {"model": model, "work": work, "mode": mode, "ms": times, "ratio": {"median": torch / ours}}
 
 
 def test_a_graph_is_held_to_the_faster_of_torchs_calls() -> None:

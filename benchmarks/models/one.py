@@ -1,4 +1,4 @@
-"""The works of one model, in every way: interleaved times of torch and ours, outputs against the model in fp32."""
+"""The works of one model, in every mode: times of torch and ours in turns, outputs against the model in fp32."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from collections.abc import Iterator
 from typing import Any
 
 import torch
+from modes import Call, call_of, error, gradients, in_mode, interleaved
 from ratios import ratios, spread
-from ways import Call, call_of, error, gradients, in_way, interleaved
 from zoo import Model, Work
 
 import kernelwright.torch as ours
@@ -18,7 +18,7 @@ ROUND_S = 0.03  # seconds of each call per round
 
 
 def measure(described: Model, given: argparse.Namespace) -> Iterator[dict[str, Any]]:
-    """A row for each work and way."""
+    """A row for each work and mode."""
     dtype = getattr(torch, given.dtype)
     model = described.make(given.device, dtype)
     adopted = copy.deepcopy(model)
@@ -28,22 +28,22 @@ def measure(described: Model, given: argparse.Namespace) -> Iterator[dict[str, A
     for work in described.works:
         if given.works and work.kind not in given.works:
             continue
-        for way in given.ways:
-            if way == "graph" and (work.kind == "step" or given.device == "cpu"):
+        for mode in given.modes:
+            if mode == "graph" and (work.kind == "step" or given.device == "cpu"):
                 continue
-            yield {"work": str(work), "way": way, **_row(described, work, way, (model, adopted), given)}
+            yield {"work": str(work), "mode": mode, **_row(described, work, mode, (model, adopted), given)}
             torch.cuda.empty_cache() if given.device != "cpu" else None
             torch._dynamo.reset()
 
 
-def _row(described: Model, work: Work, way: str, models: tuple[Any, Any], given: argparse.Namespace) -> dict[str, Any]:
+def _row(described: Model, work: Work, mode: str, models: tuple[Any, Any], given: argparse.Namespace) -> dict[str, Any]:
     dtype = getattr(torch, given.dtype)
     ours.reset_report()
     with torch.set_grad_enabled(work.kind == "step"):
         calls: dict[str, Call] = {}
         for name, model in zip(("torch", "kernelwright"), models, strict=True):
             try:
-                calls[name] = in_way(way, model, described, work, given.device, dtype)
+                calls[name] = in_mode(mode, model, described, work, given.device, dtype)
                 calls[name]()
             except Exception as refused:
                 return {"state": f"{name}: {type(refused).__name__}", "reason": str(refused)[:500]}
@@ -51,7 +51,7 @@ def _row(described: Model, work: Work, way: str, models: tuple[Any, Any], given:
         row: dict[str, Any] = {"errors": errors, **_shares()}
         if not errors["kernelwright"] <= 2 * errors["torch"] + 1e-3:
             return {**row, "state": "unequal"}
-        if way == "compiled":
+        if mode == "compiled":
             calls["torch eager"] = call_of(models[0], described, work, given.device, dtype)
         ours.reset_report()
         times = interleaved(calls, given.rounds, given.device, ROUND_S)

@@ -3,8 +3,8 @@
     python benchmarks/models/run.py --libraries FOLDER… --device cuda:0 --out result.json
 
 Each model runs in a process of its own, of which a failure or a hang costs that model alone. Outputs are compared with
-the same model in fp32: a way whose error is more than twice torch's has no ratio. Ratios are torch's time ÷ ours, taken
-within a round; of compiled calls against the faster of torch's compiled and eager ones. ``--libraries`` are what
+the same model in fp32: a mode whose error is more than twice torch's has no ratio. Ratios are torch's time ÷ ours,
+taken within a round; of compiled calls against the faster of torch's compiled and eager ones. ``--libraries`` are what
 KernelLibrary.load_for takes; KERNELWRIGHT_LIBRARY names libkernelwright.so unless it is installed.
 """
 
@@ -33,7 +33,7 @@ def main() -> int:
     parser.add_argument("--dtype", default="bfloat16")
     parser.add_argument("--models", nargs="*", default=[], help="words of names; every model unless given")
     parser.add_argument("--works", nargs="*", default=[], help="kinds of works; every one unless given")
-    parser.add_argument("--ways", nargs="+", default=["eager", "graph"])
+    parser.add_argument("--modes", nargs="+", default=["eager", "graph"])
     parser.add_argument("--small", action="store_true", help="widths and works for processors")
     parser.add_argument("--threads", type=int, default=0, help="of both sides, on processors; all unless given")
     parser.add_argument("--rounds", type=int, default=7)
@@ -101,7 +101,7 @@ def _measure_one(given: argparse.Namespace) -> int:
     for row in measure(small(model) if given.small else model, given):
         print(json.dumps({"model": given.one, **row}), flush=True)
         shown = row.get("ratio", {}).get("median") or row.get("state")
-        print(f"{given.one}: {row['work']} {row['way']}: {shown}", file=sys.stderr, flush=True)
+        print(f"{given.one}: {row['work']} {row['mode']}: {shown}", file=sys.stderr, flush=True)
     return 0
 
 

@@ -1,7 +1,7 @@
 """How near choices come to the fastest kernel: a trained model's, and those by predicted times, on the same tables.
 
 ``python benchmarks/selection/compare.py TABLE.csv.gz --library wide.json --model MODEL.json --set gemm:release``
-judges both on every measured kernel with every number of slices that was timed, and on those of a set alone.
+evaluates both on every measured kernel with every number of slices that was timed, and on those of a set alone.
 Predicted times are fit.py's formula with the dispatcher's numbers. Needs no GPU.
 """
 
@@ -21,8 +21,8 @@ from kernelwright.arch import load
 from kernelwright.codegen.heuristics.model import read_model
 from kernelwright.codegen.heuristics.schema import schema_of
 from kernelwright.codegen.selecting.selection import load_archs, select
+from kernelwright.tile_engine.learning.evaluate import evaluate
 from kernelwright.tile_engine.learning.examples import Examples, examples_of, read_specs
-from kernelwright.tile_engine.learning.judge import judge
 from kernelwright.tile_engine.results.csv_file import read_rows
 
 ARCH = load("sm_90a")
@@ -52,7 +52,7 @@ def keys(examples: Examples, features: list[str]) -> list[Key]:
 
 
 def main() -> None:
-    """Print the judgements, write them as JSON."""
+    """Print the evaluations, write them as JSON."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("table", type=Path)
     parser.add_argument("--library", type=Path, required=True, help="the kernels' library, or a list of specs")
@@ -74,18 +74,18 @@ def main() -> None:
         "model": np.array([model.predict(row) for row in examples.features.tolist()]),
         "predicted times": by_times,
     }
-    judgements = {}
+    evaluations = {}
     for part, chosen in (
         ("all", np.ones(len(by_times), bool)),
         (options.set, np.array([k in members for k in examples.kernels])),
     ):
         for name, score in scores.items():
-            one = judge(examples.of(chosen), score[chosen])
+            one = evaluate(examples.of(chosen), score[chosen])
             print(f"{part}, {name}: {one}")
-            judgements[f"{part}, {name}"] = one.as_json()
+            evaluations[f"{part}, {name}"] = one.as_json()
     if options.out:
         options.out.write_text(
-            json.dumps({"table": options.table.name, "sha256": model.digest, **judgements}, indent=1) + "\n"
+            json.dumps({"table": options.table.name, "sha256": model.digest, **evaluations}, indent=1) + "\n"
         )
 
 

@@ -3,7 +3,7 @@
 ``python benchmarks/selection/fit_estimates.py TABLE.csv.gz … --library FOLDER --operation convolution`` compiles the
 estimate with its numbers as variables, and prints what choices by them cost against the fastest kernel and number of
 slices of each problem, before and after a seeded random descent that begins at the numbers that are there. ``--write``
-puts the found ones into the source. ``--fit`` names them. ``--check TABLE …`` judges other tables by the same numbers.
+writes the best ones to the source. ``--fit`` names them. ``--check TABLE …`` tries other tables by the same numbers.
 Only choices that the dispatcher makes itself compete: powers of two, what lies between them, and what fills the units.
 """
 
@@ -232,7 +232,7 @@ def main() -> None:
     parser.add_argument("--library", type=Path, required=True)
     parser.add_argument("--operation", choices=sorted(_POSE), required=True)
     parser.add_argument("--fit", nargs="+", default=[], help="names of numbers")
-    parser.add_argument("--check", type=Path, nargs="+", default=[], help="tables that are only judged")
+    parser.add_argument("--check", type=Path, nargs="+", default=[], help="tables that are only evaluated")
     parser.add_argument("--starts", type=int, default=4)
     parser.add_argument("--steps", type=int, default=1200)
     parser.add_argument("--write", action="store_true")

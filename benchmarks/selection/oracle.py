@@ -5,7 +5,7 @@ result.json`` reads tables that ``benchmarks/gpu/collect.py`` wrote. It needs no
 what it chooses is looked up in the tables. ``--library`` is the library that was measured. A share is the time of the
 fastest kernel, with the best number of slices, over that of the choice. What is ranked are pairs of a kernel and a
 number of slices: ``best of the first 3`` is what measuring the three pairs of the highest rank again reaches.
-``--set`` judges the kernels of a set alone too, ``--model`` ranks by a compiled model. Problems that one kernel in
+``--set`` evaluates the kernels of a set alone too, ``--model`` ranks by a compiled model. Problems that one kernel in
 one way serves leave nothing to choose; they are counted, and no share is of them. Where the collector timed a model's
 choices too, what these reached in that very run is said apart.
 """
@@ -65,7 +65,7 @@ def same_run(tables: Iterable[Path], operation: Measurable) -> dict[str, Any]:
             if len(fastest[number]) > 1:
                 for group in ("all", _group(record)):
                     by[group].append([min(1.0, min(fastest[number]) / ms)])
-    return {group: judged(reached) for group, reached in by.items()}
+    return {group: evaluation(reached) for group, reached in by.items()}
 
 
 def _value(cell: str) -> Any:
@@ -113,8 +113,8 @@ def _slices(choices: str) -> int:
     return int(counts.get("split_k", counts.get("num_splits", 1)))
 
 
-def judged(reached: Sequence[list[float]]) -> dict[str, Any]:
-    """Mean, median, tenth percentile, minimum; how often the first is the fastest; the best of the first few."""
+def evaluation(reached: Sequence[list[float]]) -> dict[str, Any]:
+    """Mean, median, tenth percentile, least; how often the first is the fastest; the best of the first few."""
     first = sorted(one[0] for one in reached)
     return {
         "problems": len(first),
@@ -127,7 +127,7 @@ def judged(reached: Sequence[list[float]]) -> dict[str, Any]:
     }
 
 
-def judge(
+def evaluate(
     problems: Sequence[tuple[Record, Times]], operation: Measurable, dispatcher: Dispatcher, members: set[str] | None
 ) -> dict[str, Any]:
     """Judge by direction and overall; ``members``: identities of the only kernels considered."""
@@ -145,7 +145,7 @@ def judge(
         low.append((reached[0], record, min(times, key=times.__getitem__)))
     for share, record, best in sorted(low, key=lambda one: one[0])[:WORST]:
         print(f"  {share:.3f} best {best}: {' '.join(f'{key}={value}' for key, value in record.items() if value)}")
-    return {"one way only": single, **{group: judged(reached) for group, reached in by.items()}}
+    return {"one way only": single, **{group: evaluation(reached) for group, reached in by.items()}}
 
 
 def _group(record: Mapping[str, Any]) -> str:
@@ -156,7 +156,7 @@ def _group(record: Mapping[str, Any]) -> str:
 
 
 def main() -> None:
-    """Print the judgements, write them as JSON."""
+    """Print the evaluations, write them as JSON."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("tables", type=Path, nargs="+")
     parser.add_argument("--library", type=Path, required=True, help="the folder of the library that was measured")
@@ -176,7 +176,7 @@ def main() -> None:
             (chosen,) = select("set", name, [ARCH], load_archs())
             members = {kernel.identity for kernel in chosen.kernels}
         print(name)
-        result[name] = judge(problems, operation, dispatcher, members)
+        result[name] = evaluate(problems, operation, dispatcher, members)
         print(json.dumps(result[name], indent=1))
     if learned := same_run(options.tables, operation):
         result["by the model, in the same run"] = learned

@@ -4,7 +4,7 @@ import csv
 from pathlib import Path
 
 import pytest
-from selection.oracle import judged, same_run, shares
+from selection.oracle import evaluation, same_run, shares
 
 from kernelwright.tile_engine.registry import measurable
 
@@ -25,15 +25,15 @@ def test_slices_without_a_time_count_with_the_slower_neighbour() -> None:
     assert shares([("a", "num_splits=32")], times) == [0.5]
 
 
-def test_judgements_count_the_best_of_the_first_three() -> None:
-    summary = judged([[0.5, 1.0, 0.2, 0.1], [1.0], [0.8, 0.7, 0.6, 1.0]])
+def test_evaluations_count_the_best_of_the_first_three() -> None:
+    summary = evaluation([[0.5, 1.0, 0.2, 0.1], [1.0], [0.8, 0.7, 0.6, 1.0]])
     assert summary == {
         "problems": 3, "mean": 0.7667, "median": 0.8, "p10": 0.5, "min": 0.5, "fastest": 1,
         "best of the first 3": 0.9333,
     }  # fmt: skip
 
 
-def test_choices_of_the_run_itself_are_judged_by_its_fastest_kernel(tmp_path: Path) -> None:
+def test_choices_of_the_run_itself_are_measured_against_its_fastest_kernel(tmp_path: Path) -> None:
     attention = measurable("attention")
     problem = attention.read({"seqlen_q": 1, "seqlen_k": 100, "nhead_q": 4, "hdim_q": 64, "page_size": 16})
     rows = [("0", "k", "ok", 1.0), ("0", "k", "ok", 2.0), ("0", "learned: k", "reference", 1.25), ("1", "k", "ok", 1.0)]

@@ -305,13 +305,13 @@ static int read_extra(void** arguments, void** extra, kw_simulator_launch* launc
   return SUCCESS;
 }
 
-static int check_function(void* handle, const function** found, kw_simulator_callback* runs) {
+static int check_function(void* handle, const function** kernel, kw_simulator_callback* runs) {
   pthread_mutex_lock(&mutex);
-  *found = find_function(handle);
+  *kernel = find_function(handle);
   *runs = callback;
   pthread_mutex_unlock(&mutex);
-  if (!*found) return fail(INVALID_HANDLE, "hipModuleLaunchKernel: the handle is no kernel of this runtime");
-  const int owner = (*found)->owner->device;
+  if (!*kernel) return fail(INVALID_HANDLE, "hipModuleLaunchKernel: the handle is no kernel of this runtime");
+  const int owner = (*kernel)->owner->device;
   if (owner != current)
     return fail(INVALID_DEVICE, "the kernel was loaded for device %d (%s), the current device is %d (%s)", owner,
                 devices[owner].arch, current, devices[current].arch);

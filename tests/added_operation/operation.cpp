@@ -44,9 +44,9 @@ Fit matches(const kw_kernel&, const kw_problem&, char*, size_t) { return Fit::kS
 Estimate estimate(const kw_kernel& kernel, const kw_problem& problem, const Place&) {
   const auto& traits = *static_cast<const kw_row_norm_traits*>(kernel.traits);
   const kw_row_norm_problem& p = as_row_norm(problem);
-  Estimate found;
-  found.total_us = 1e-3 * static_cast<double>(p.rows) * static_cast<double>(p.columns) / traits.unroll;
-  return found;
+  Estimate predicted;
+  predicted.total_us = 1e-3 * static_cast<double>(p.rows) * static_cast<double>(p.columns) / traits.unroll;
+  return predicted;
 }
 
 bool is_empty(const kw_problem& problem) { return as_row_norm(problem).rows == 0; }
@@ -59,9 +59,9 @@ kw_status validate_args(const kw_problem&, const void* args) {
 
 bool stage(const kw_problem& problem, uint32_t index, const kw_problem* const*, AnyProblem* next) {
   if (index > 1) return false;
-  kw_row_norm_problem posed = as_row_norm(problem);
-  posed.base.op = index == 0 ? KW_OP_ROW_SQUARE : KW_OP_ROW_SUM;
-  memcpy(next->bytes, &posed, sizeof posed);
+  kw_row_norm_problem stage = as_row_norm(problem);
+  stage.base.op = index == 0 ? KW_OP_ROW_SQUARE : KW_OP_ROW_SUM;
+  memcpy(next->bytes, &stage, sizeof stage);
   return true;
 }
 

@@ -102,8 +102,8 @@ inline Ran execute_gemm(kw_dispatcher* dispatcher, const kw_gemm_problem& p) {
   if (status != KW_OK) return Ran::kFailed;
   for (int64_t i = 0; i < outputs; ++i) {
     const int64_t n = i % p.n, m = i / p.n % p.m, one = i / p.n / p.m;
-    const float found = d.at()[one * p.stride_c + place(p.layout_c, m, n, p.ldc)];
-    if (static_cast<double>(found) != wanted[static_cast<size_t>(i)]) return Ran::kWrong;
+    const float actual = d.at()[one * p.stride_c + place(p.layout_c, m, n, p.ldc)];
+    if (static_cast<double>(actual) != wanted[static_cast<size_t>(i)]) return Ran::kWrong;
   }
   return Ran::kRight;
 }
@@ -169,10 +169,10 @@ inline Ran execute_convolution(kw_dispatcher* dispatcher, const kw_conv_problem&
   return Ran::kRight;
 }
 
-inline Ran execute(kw_dispatcher* dispatcher, const Posed& posed) {
-  if (posed.base.op == KW_OP_GEMM) return execute_gemm(dispatcher, posed.gemm);
-  const bool convolution = posed.base.op >= KW_OP_CONV_FORWARD && posed.base.op <= KW_OP_CONV_BACKWARD_WEIGHT;
-  return convolution ? execute_convolution(dispatcher, posed.conv) : Ran::kNot;
+inline Ran execute(kw_dispatcher* dispatcher, const DrawnProblem& drawn) {
+  if (drawn.base.op == KW_OP_GEMM) return execute_gemm(dispatcher, drawn.gemm);
+  const bool convolution = drawn.base.op >= KW_OP_CONV_FORWARD && drawn.base.op <= KW_OP_CONV_BACKWARD_WEIGHT;
+  return convolution ? execute_convolution(dispatcher, drawn.conv) : Ran::kNot;
 }
 
 }  // namespace bounds

@@ -176,14 +176,14 @@ void name(const Settings& s, uint64_t index, const char* what) {
   for (; shared->at < end; shared->at = shared->at + 1) {
     const Place place = place_of(s, shared->at);
     const Backend& b = backends[place.backend];
-    bounds::Posed posed;
-    bounds::pose(place.seed * 64 + static_cast<uint64_t>(place.kind), place.kind, b.dtype, &posed);
+    bounds::DrawnProblem drawn;
+    bounds::draw(place.seed * 64 + static_cast<uint64_t>(place.kind), place.kind, b.dtype, &drawn);
     const double began = now(CLOCK_THREAD_CPUTIME_ID);
-    const kw_status status = plan(b, posed.base);
+    const kw_status status = plan(b, drawn.base);
     const double took = now(CLOCK_THREAD_CPUTIME_ID) - began;
     if (took > shared->slowest) shared->slowest = took, shared->slowest_at = shared->at;
     if (status == KW_OK && b.backend == KW_BACKEND_CPU) {
-      const bounds::Ran ran = bounds::execute(b.dispatcher, posed);
+      const bounds::Ran ran = bounds::execute(b.dispatcher, drawn);
       shared->executed = shared->executed + (ran == bounds::Ran::kRight ? 1 : 0);
       if (ran == bounds::Ran::kWrong || ran == bounds::Ran::kFailed) {
         shared->wrong = shared->wrong + 1;

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from bounds import posed
+from bounds import drawn
 from bounds.children import run_each
 from kernelwright.codegen.backends.registry import DEFAULT_TOOLCHAINS
 from kernelwright.codegen.building.build import build_libraries, read_tree_roots
@@ -34,12 +34,12 @@ from kernelwright.dispatch.testdata import mocks
 
 COUNT = int(os.environ.get("KERNELWRIGHT_BOUNDS", "300"))
 SECONDS = 2.0
-PROBLEMS: dict[str, tuple[Callable[..., Any], Callable[[int], posed.Fields]]] = {
-    "gemm": (GemmProblem, posed.gemm),
-    "grouped": (GroupedGemmProblem, posed.grouped),
-    "convolution": (ConvProblem, posed.convolution),
-    "attention": (AttentionProblem, posed.attention),
-    "append": (AppendProblem, posed.append),
+PROBLEMS: dict[str, tuple[Callable[..., Any], Callable[[int], drawn.Fields]]] = {
+    "gemm": (GemmProblem, drawn.gemm),
+    "grouped": (GroupedGemmProblem, drawn.grouped),
+    "convolution": (ConvProblem, drawn.convolution),
+    "attention": (AttentionProblem, drawn.attention),
+    "append": (AppendProblem, drawn.append),
 }
 
 
@@ -77,11 +77,11 @@ def check(function: Callable[[int], object], seconds: float = SECONDS) -> None:
 
 @pytest.mark.parametrize("name", PROBLEMS)
 def test_problems_are_made_and_shown_in_bounded_time(name: str) -> None:
-    make, pose = PROBLEMS[name]
+    make, draw = PROBLEMS[name]
 
     def show(seed: int) -> None:
         try:
-            problem = make(**pose(seed))
+            problem = make(**draw(seed))
         except ProblemError:
             return
         assert str(problem) and repr(problem) and problem == problem and hash(problem) == hash(problem)
@@ -93,11 +93,11 @@ def test_problems_are_made_and_shown_in_bounded_time(name: str) -> None:
 
 @pytest.mark.parametrize("name", PROBLEMS)
 def test_problems_are_planned_in_bounded_time(name: str, dispatcher: Dispatcher) -> None:
-    make, pose = PROBLEMS[name]
+    make, draw = PROBLEMS[name]
 
     def plan(seed: int) -> None:
         try:
-            problem = make(**pose(seed))
+            problem = make(**draw(seed))
             dispatcher.explain(problem)
             dispatcher.plan(problem)
         except (ProblemError, NoKernelError):

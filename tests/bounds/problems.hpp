@@ -273,7 +273,7 @@ inline kw_append_problem append(Random& r, uint32_t dtype) {
 }
 
 // A problem of any operation.
-struct Posed {
+struct DrawnProblem {
   union {
     kw_problem base;
     kw_gemm_problem gemm;
@@ -283,7 +283,7 @@ struct Posed {
     kw_append_problem append;
   };
   std::vector<kw_gemm_group> groups;
-  Posed() : attention() {}
+  DrawnProblem() : attention() {}
 };
 
 inline constexpr const char* kOperations[] = {"gemm",        "grouped gemm", "conv forward",       "conv data",
@@ -291,7 +291,7 @@ inline constexpr const char* kOperations[] = {"gemm",        "grouped gemm", "co
 inline constexpr int64_t kOperationCount = sizeof kOperations / sizeof *kOperations;
 
 // The problem of a seed; `kind` is an index of kOperations.
-inline void pose(uint64_t seed, int64_t kind, uint32_t dtype, Posed* to) {
+inline void draw(uint64_t seed, int64_t kind, uint32_t dtype, DrawnProblem* to) {
   Random r = {seed};
   switch (kind) {
     case 0:

@@ -12,7 +12,7 @@ from collections.abc import Callable
 
 import pytest
 
-from bounds import posed
+from bounds import drawn
 from bounds.children import run_each
 from kernelwright.arch import Arch, load
 from kernelwright.codegen.kernel import Kernel
@@ -24,10 +24,10 @@ COUNT = int(os.environ.get("KERNELWRIGHT_BOUNDS", "300"))
 SECONDS = 5.0
 ARCHS = ("x86_64_v3", "gfx942", "sm_90a")
 OPERATIONS = {
-    "gemm": ("gemm", "gemm:essential", "gemm", posed.gemm),
-    "convolution": ("convolution", "convolution:essential", "convolution", posed.convolution),
-    "attention": ("attention", "attention:essential", "attention", posed.attention),
-    "append": ("attention", "attention:essential", "attention append", posed.append),
+    "gemm": ("gemm", "gemm:essential", "gemm", drawn.gemm),
+    "convolution": ("convolution", "convolution:essential", "convolution", drawn.convolution),
+    "attention": ("attention", "attention:essential", "attention", drawn.attention),
+    "append": ("attention", "attention:essential", "attention append", drawn.append),
 }
 
 
@@ -39,13 +39,13 @@ def kernels(name: str) -> list[tuple[Kernel, Arch]]:
 
 @pytest.mark.parametrize("name", OPERATIONS)
 def test_times_are_predicted_in_bounded_time(name: str) -> None:
-    of, listed, recorded, pose = OPERATIONS[name]
+    of, listed, recorded, draw = OPERATIONS[name]
     model, every = operation(of).time_model, kernels(listed)
     assert model is not None and every
 
     def predict(seed: int) -> None:
         try:
-            problem = model.read(pose(seed), recorded)
+            problem = model.read(draw(seed), recorded)
         except SpecError:
             return
         assert model.candidate_sets(problem)
@@ -70,7 +70,7 @@ def rows_of(batch: int, longest: int) -> int:
 
 def test_requests_of_measured_rows_are_counted_in_bounded_time() -> None:
     def count(seed: int) -> None:
-        one = posed.Numbers(seed)
+        one = drawn.Numbers(seed)
         batch, longest = one.wild(1), one.wild(2)
         try:
             assert rows_of(batch, longest) <= batch * longest

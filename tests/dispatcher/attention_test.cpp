@@ -159,9 +159,9 @@ struct Kernel {
     descriptor.features = "";
     descriptor.traits = &traits;
     descriptor.supports = [](const kw_kernel*, const kw_problem* p, char*, size_t) {
-      const auto& posed = reinterpret_cast<const P&>(*p);
+      const auto& part = reinterpret_cast<const P&>(*p);
       if (p->op == KW_OP_ATTENTION_APPEND) return KW_OK;
-      return posed.leaves_splits <= 1 && posed.num_splits >= 1 && posed.dq_slices < 100 ? KW_OK : KW_UNSUPPORTED;
+      return part.leaves_splits <= 1 && part.num_splits >= 1 && part.dq_slices < 100 ? KW_OK : KW_UNSUPPORTED;
     };
     descriptor.workspace_size = [](const kw_kernel*, const kw_problem*, uint64_t* bytes) {
       *bytes = 64;
@@ -313,16 +313,16 @@ void splits_are_combined() {
 // A long cache and one query: splits fill the units. Many queries: they are not worth a second launch.
 void splits_follow_from_lengths_heads_and_units() {
   Loaded all({&kFwd.descriptor, &kSplit.descriptor, &kCombine.descriptor});
-  const auto posed = [](int64_t queries, int64_t keys, int64_t batch) {
+  const auto self_attention = [](int64_t queries, int64_t keys, int64_t batch) {
     P p = make();
     p.batch = batch, p.max_seqlen_q = queries, p.max_seqlen_k = keys;
     p.q.request = p.o.request = queries * kHeads * kHdim, p.k.request = p.v.request = keys * kKvHeads * kHdim;
     return p;
   };
-  CHECK(kernels_of(all.plan(posed(1, 16384, 1).base)) == "split combine");
-  CHECK(kernels_of(all.plan(posed(4096, 4096, 4).base)) == "fwd");
-  CHECK(kernels_of(all.plan(posed(1, 16384, 64).base)) == "fwd");
-  CHECK(kernels_of(all.plan(posed(1, 64, 1).base)) == "fwd");
+  CHECK(kernels_of(all.plan(self_attention(1, 16384, 1).base)) == "split combine");
+  CHECK(kernels_of(all.plan(self_attention(4096, 4096, 4).base)) == "fwd");
+  CHECK(kernels_of(all.plan(self_attention(1, 16384, 64).base)) == "fwd");
+  CHECK(kernels_of(all.plan(self_attention(1, 64, 1).base)) == "fwd");
 }
 
 // Blocks that read keys of their own: two for each of 64 units. With 3 heads no power of two fills them.

@@ -94,8 +94,8 @@ struct Kernel {
     descriptor.features = "";
     descriptor.traits = &traits;
     descriptor.supports = [](const kw_kernel*, const kw_problem* p, char*, size_t) {
-      const auto& posed = reinterpret_cast<const kw_conv_problem&>(*p);
-      return posed.leaves_slices <= 1 && posed.split_k >= 1 ? KW_OK : KW_UNSUPPORTED;
+      const auto& part = reinterpret_cast<const kw_conv_problem&>(*p);
+      return part.leaves_slices <= 1 && part.split_k >= 1 ? KW_OK : KW_UNSUPPORTED;
     };
     descriptor.workspace_size = [](const kw_kernel*, const kw_problem*, uint64_t* bytes) {
       *bytes = 64;

@@ -122,7 +122,7 @@ void problems_are_validated() {
   p = make_problem(4, 5, 6), p.split_k = 2;
   CHECK_FAILS(select(p), KW_NO_KERNEL, "fp32 rcr 4x5x6 split_k 2", "split_k is 2");
   p = make_problem(4, 5, 6), p.dtype_b = KW_FP16, p.dtype_c = KW_BF16;
-  CHECK_FAILS(select(p), KW_NO_KERNEL, "fp32*fp16->bf16", "(selection auto, judged by predicted time)");
+  CHECK_FAILS(select(p), KW_NO_KERNEL, "fp32*fp16->bf16", "(selection auto, ranked by predicted time)");
   CHECK_FAILS(kw_dispatcher_select(Handle().d, base(make_problem(1, 1, 1)), &plan), KW_NO_KERNEL, "add a library");
 }
 
@@ -148,7 +148,7 @@ void selection_is_deterministic() {
   row.layout_b = KW_ROW_MAJOR;
   const kw_plan* plan = nullptr;
   CHECK_FAILS(kw_dispatcher_select(h.d, &row.base, &plan), KW_NO_KERNEL, "128x128x64: layout_b is row-major",
-              "(selection explicit, judged by name)");
+              "(selection explicit, ranked by name)");
   CHECK_FAILS(h.use(KW_SELECT_EXPLICIT, "unknown"), KW_INVALID_ARGUMENT, "unknown", "allowed", "exotic");
   CHECK_FAILS(h.use(KW_SELECT_EXPLICIT, nullptr), KW_INVALID_ARGUMENT, "kernel is null");
   CHECK_FAILS(h.use(9), KW_INVALID_ARGUMENT, "provider = 9");
@@ -168,7 +168,7 @@ kw_status prefer_small(void* user, const kw_problem*, kw_candidate* candidates, 
   return KW_OK;
 }
 kw_status refuse_all(void*, const kw_problem*, kw_candidate*, uint64_t) { return KW_OK; }
-kw_status judge_large(void* user, const kw_problem* problem, kw_candidate* candidates, uint64_t count) {
+kw_status rank_large(void* user, const kw_problem* problem, kw_candidate* candidates, uint64_t count) {
   const auto* gemm = reinterpret_cast<const kw_gemm_problem*>(problem);
   return gemm->m < 64 ? KW_UNSUPPORTED : prefer_small(user, problem, candidates, count);
 }
@@ -190,15 +190,15 @@ void callbacks_score() {
   CHECK(kw_dispatcher_set_selection(h.d, &options) == KW_OK);
   const kw_plan* plan = nullptr;
   CHECK_FAILS(kw_dispatcher_select(h.d, &p.base, &plan), KW_NO_KERNEL, "ruled out");
-  options.score = judge_large;
+  options.score = rank_large;
   CHECK(kw_dispatcher_set_selection(h.d, &options) == KW_OK);
   CHECK(h.chosen(p, &reason) == "gemm_fp32_rcr_32x32x32" && reason == "best of 2 by tiny_model");
   const kw_gemm_problem small = make_problem(4, 64, 64);
   Handle analytic;
   CHECK(analytic.add("good") == KW_OK);
   CHECK(h.chosen(small, &reason) == analytic.chosen(small));
-  CHECK(contains(reason, "fastest predicted of ") && contains(reason, ": not judged by tiny_model"));
-  CHECK(contains(h.explain(small), ": not judged by tiny_model"));
+  CHECK(contains(reason, "fastest predicted of ") && contains(reason, ": not ranked by tiny_model"));
+  CHECK(contains(h.explain(small), ": not ranked by tiny_model"));
   options.score = broken;
   CHECK(kw_dispatcher_set_selection(h.d, &options) == KW_OK);
   CHECK_FAILS(kw_dispatcher_select(h.d, &p.base, &plan), KW_OUT_OF_MEMORY, "tiny_model failed");

@@ -179,10 +179,10 @@ void estimates_that_end_early_are_lower_bounds() {
       p.batch = draw.one_of(1, 3);
       const double whole = kernelwright::estimate(p, t, {arch, 132}).total_us;
       const double most = whole * draw.one_of(10, 150) / 100.0;
-      const double found = kernelwright::estimate(p, t, {arch, 132, most}).total_us;
-      CHECK(whole <= most ? found == whole : found > most && found <= whole);
+      const double predicted = kernelwright::estimate(p, t, {arch, 132, most}).total_us;
+      CHECK(whole <= most ? predicted == whole : predicted > most && predicted <= whole);
       CHECK(kernelwright::estimate(p, t, {arch, 132, whole}).total_us == whole);
-      ++(found == whole ? late : early);
+      ++(predicted == whole ? late : early);
     }
   }
   CHECK(early > 10000 && late > 10000);

@@ -127,8 +127,8 @@ void the_manifest_of_another_file_is_refused() {
 
 void manifests_are_read_strictly() {
   const auto refused = [](const std::string& text) {
-    kernelwright::JsonMember found[] = {{"a", {}}};
-    return kernelwright::read_json_object(text.data(), text.size(), found, 1) != nullptr;
+    kernelwright::JsonMember members[] = {{"a", {}}};
+    return kernelwright::read_json_object(text.data(), text.size(), members, 1) != nullptr;
   };
   for (const char* text :
        {"{}", " {\"a\" : 1}\n", "{\"b\":[],\"a\":{\"a\":[0,-1.5e+3,true,false,null,\"\\u0041\"]}}"}) {

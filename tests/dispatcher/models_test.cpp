@@ -5,14 +5,14 @@
 
 namespace {
 
-void models_judge_without_being_asked() {
+void models_rank_without_being_asked() {
   Handle h;
   CHECK(h.add("model") == KW_OK);
   std::string reason;
   CHECK(h.chosen(make_problem(5, 9, 64), &reason) == "gemm_fp32_rcr_128x128x64");
   CHECK(reason == "best of 3 by large_tiles");
   const std::string text = h.explain(make_problem(5, 9, 64));
-  CHECK(contains(text, "\"selection\":\"auto\"") && contains(text, "\"judge\":\"large_tiles\""));
+  CHECK(contains(text, "\"selection\":\"auto\"") && contains(text, "\"ranked_by\":\"large_tiles\""));
   CHECK(contains(text, "\"reason\":\"best of 3 by large_tiles\""));
   CHECK(contains(text, "\"score\":-132"));  // tile_m and the compute units of the architecture
 }
@@ -22,30 +22,30 @@ void predicted_times_decide_the_rest() {
   CHECK(h.add("model") == KW_OK && plain.add("good") == KW_OK);
   const kw_gemm_problem tall = make_problem(101, 9, 64);
   std::string reason;
-  CHECK(h.chosen(tall, &reason) == plain.chosen(tall) && reason == "fastest predicted of 3: judged by no model");
+  CHECK(h.chosen(tall, &reason) == plain.chosen(tall) && reason == "fastest predicted of 3: ranked by no model");
   CHECK(contains(h.explain(tall), "\"selection\":\"auto\"") &&
-        contains(h.explain(tall), "\"judge\":\"predicted time\""));
-  CHECK(contains(h.explain(tall), "judged by no model"));
+        contains(h.explain(tall), "\"ranked_by\":\"predicted time\""));
+  CHECK(contains(h.explain(tall), "ranked by no model"));
   kw_gemm_problem unserved = make_problem(5, 9, 64);
   unserved.dtype_a = KW_BF16;
   CHECK(h.chosen(unserved).empty() && contains(h.explain(unserved), "no kernel serves this problem"));
 }
 
-// A kernel that the model would judge, and that refuses the problem itself.
-void errors_say_what_was_asked_and_what_judged() {
+// A kernel that the model would rank, and that refuses the problem itself.
+void errors_say_what_was_asked_and_what_ranked() {
   Handle h, plain;
   CHECK(h.add("model") == KW_OK && plain.add("good") == KW_OK);
   kw_gemm_problem p = make_problem(5, 9, 2048);
   p.split_k = 2;
   const kw_plan* plan = nullptr;
   CHECK_FAILS(kw_dispatcher_select(plain.d, &p.base, &plan), KW_NO_KERNEL,
-              "(selection auto, judged by predicted time)");
+              "(selection auto, ranked by predicted time)");
   p = make_problem(5, 9, 65);
   CHECK(kw_dispatcher_set_priority(h.d, "gemm_fp32_rcr_64x64x64_whole", 1) == KW_OK);
   const std::string text = h.explain(p);
-  CHECK(contains(text, "\"selection\":\"auto\",\"chosen\"") && contains(text, "\"judge\":\"large_tiles\""));
+  CHECK(contains(text, "\"selection\":\"auto\",\"chosen\"") && contains(text, "\"ranked_by\":\"large_tiles\""));
   CHECK(h.use(KW_SELECT_FIRST_FIT) == KW_OK);
-  CHECK(contains(h.explain(p), "\"selection\":\"first_fit\"") && contains(h.explain(p), "\"judge\":\"priority\""));
+  CHECK(contains(h.explain(p), "\"selection\":\"first_fit\"") && contains(h.explain(p), "\"ranked_by\":\"priority\""));
 }
 
 void callers_may_ask_for_predicted_times() {
@@ -58,8 +58,8 @@ void callers_may_ask_for_predicted_times() {
   CHECK(reason == "best of 3 by large_tiles");
 }
 
-// The model of one library judges kernels of all.
-void models_judge_other_libraries_too() {
+// The model of one library ranks kernels of all.
+void models_rank_other_libraries_too() {
   Handle h;
   CHECK(h.add("variants") == KW_OK && h.add("model") == KW_OK);
   std::string reason;
@@ -81,10 +81,10 @@ void models_of_another_version_are_refused() {
 }  // namespace
 
 void models() {
-  models_judge_without_being_asked();
+  models_rank_without_being_asked();
   predicted_times_decide_the_rest();
-  errors_say_what_was_asked_and_what_judged();
+  errors_say_what_was_asked_and_what_ranked();
   callers_may_ask_for_predicted_times();
-  models_judge_other_libraries_too();
+  models_rank_other_libraries_too();
   models_of_another_version_are_refused();
 }

@@ -108,9 +108,9 @@ kw_status validate_args(const kw_problem&, const void* args) {
 bool stage(const kw_problem& p, uint32_t index, const kw_problem* const* planned, AnyProblem* next) {
   if (index > 1) return false;
   const Problem& whole = problem_of(p);
-  const Problem posed = index == 0 ? make(kSquare, whole.rows, whole.columns, whole.parts)
+  const Problem stage = index == 0 ? make(kSquare, whole.rows, whole.columns, whole.parts)
                                    : make(kSum, whole.rows, whole.columns, problem_of(*planned[0]).parts);
-  memcpy(next->bytes, &posed, sizeof posed);
+  memcpy(next->bytes, &stage, sizeof stage);
   return true;
 }
 

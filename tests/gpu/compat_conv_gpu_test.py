@@ -19,7 +19,7 @@ from conv_operands import convolve, tensor  # noqa: E402
 from places import DEVICE, ORDINAL, current_stream, synchronize  # noqa: E402
 
 from conftest import HERE  # noqa: E402
-from convolution.compat.client import DIRECTIONS, opened, posed  # noqa: E402
+from convolution.compat.client import DIRECTIONS, native_problem, opened  # noqa: E402
 from kernelwright.dispatch import ConvProblem  # noqa: E402
 
 FOLDER = Path(os.environ.get("KERNELWRIGHT_GPU_CONV", HERE.parents[1] / ".gpu" / "conv" / "sm_90a"))
@@ -56,8 +56,10 @@ def test_every_direction_is_exact(conv_lib: Any, direction: str, shape: dict[str
     around = out.around()
     pointers = [one.view.data_ptr() for one in (a, b, out)]
     with torch.cuda.device(ORDINAL):
-        assert conv_lib.conv_dispatcher_is_supported(posed(problem)) == 1, conv_lib.conv_dispatcher_last_error()
-        time = conv_lib.conv_dispatcher_run(*pointers, ctypes.byref(posed(problem)), current_stream())
+        assert conv_lib.conv_dispatcher_is_supported(native_problem(problem)) == 1, (
+            conv_lib.conv_dispatcher_last_error()
+        )
+        time = conv_lib.conv_dispatcher_run(*pointers, ctypes.byref(native_problem(problem)), current_stream())
     synchronize()
     assert time > 0, conv_lib.conv_dispatcher_last_error()
     assert torch.equal(out.around(), around)

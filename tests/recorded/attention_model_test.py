@@ -82,19 +82,19 @@ def problems(draw: st.DrawFn) -> AttentionProblem | AppendProblem:
 def stages(
     problem: AttentionProblem | AppendProblem, explained: tuple[StageExplanation, ...], kernels: dict[str, Kernel]
 ) -> Iterator[tuple[StageExplanation, Any]]:
-    """What the dispatcher says of each stage, and the stage as the model poses it."""
+    """What the dispatcher says of each stage, and the stage as the model describes it."""
     arch = next(iter(kernels.values())).arch
     whole = MODEL.read(entry(problem, arch).problem, APPEND if isinstance(problem, AppendProblem) else "attention")
     main = 1 if getattr(problem, "direction", "") == "backward" else 0
     if main < len(explained):
         yield explained[main], whole
     if len(explained) > 1 and (chosen := explained[main].chosen) is not None:
-        ways = MODEL.candidates(kernels[chosen.identity], whole, load(arch), units_of(kernels[chosen.identity]))
-        further = max(ways, key=lambda way: len(way.further)).further
+        candidates = MODEL.candidates(kernels[chosen.identity], whole, load(arch), units_of(kernels[chosen.identity]))
+        further = max(candidates, key=lambda one: len(one.further)).further
         others = [*explained[:main], *explained[main + 1 :]]
-        for said, posed in zip(others, further, strict=True):
-            if "num_splits" not in said.problem or said.problem["num_splits"] == getattr(posed, "num_splits", 1):
-                yield said, posed
+        for said, stage in zip(others, further, strict=True):
+            if "num_splits" not in said.problem or said.problem["num_splits"] == getattr(stage, "num_splits", 1):
+                yield said, stage
 
 
 def units_of(kernel: Kernel) -> int | None:
@@ -107,11 +107,11 @@ def test_the_generator_predicts_what_the_dispatcher_does(
     compared: tuple[Dispatcher, dict[str, Kernel]], problem: AttentionProblem | AppendProblem
 ) -> None:
     dispatcher, kernels = compared
-    for said, posed in stages(problem, dispatcher.explain(problem).stages, kernels):
+    for said, stage in stages(problem, dispatcher.explain(problem).stages, kernels):
         for ranked in said.kernels:
             kernel = kernels[ranked.identity]
-            ways = MODEL.candidates(kernel, posed, load(kernel.arch), units_of(kernel))
-            us = min((way.microseconds for way in ways), default=None)
+            candidates = MODEL.candidates(kernel, stage, load(kernel.arch), units_of(kernel))
+            us = min((one.microseconds for one in candidates), default=None)
             if ranked.estimate is None:
                 assert us is None, (ranked.name, ranked.reason)
             elif us is not None or kernel.arch == SHIPPED:  # the stand-ins lack conditions of memory

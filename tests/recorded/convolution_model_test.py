@@ -67,10 +67,10 @@ def test_the_generator_predicts_what_the_dispatcher_does(
     if problem is None:
         return
     (arch,) = {load(kernel.arch).name for kernel in kernels.values()}
-    posed = MODEL.read(entry(problem, arch).problem)
+    modelled = MODEL.read(entry(problem, arch).problem)
     for ranked in dispatcher.explain(problem).stages[0].kernels:
         units = CORES if arch == "x86_64_v4" else None
-        us = MODEL.microseconds(kernels[ranked.identity], posed, load(arch), units)
+        us = MODEL.microseconds(kernels[ranked.identity], modelled, load(arch), units)
         if ranked.estimate is None:
             assert us is None, (ranked.name, ranked.reason)
         elif us is not None:  # the stand-ins lack conditions of memory

@@ -34,7 +34,7 @@ def attended(dispatcher: Dispatcher) -> Any:
 
 @pytest.fixture(scope="module")
 def library(tmp_path_factory: pytest.TempPathFactory) -> KernelLibrary:
-    """Built for what was posed to a library that serves none of it."""
+    """Built for problems of which a library serves none."""
     mocks.native_library()
     folder = tmp_path_factory.mktemp("recorded")
     nothing = Dispatcher(mocks.write_library(folder / "mock", arch=ARCH))

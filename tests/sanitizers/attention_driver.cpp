@@ -135,9 +135,9 @@ struct Expected {
   }
 };
 
-void compare(const Array& found, const double* wanted, int64_t count, const char* what) {
+void compare(const Array& actual, const double* wanted, int64_t count, const char* what) {
   for (int64_t i = 0; i < count; ++i) {
-    const double value = static_cast<double>(found.at[i]);
+    const double value = static_cast<double>(actual.at[i]);
     const bool same = isinf(wanted[i]) ? value == wanted[i] : fabs(value - wanted[i]) < 1e-4;
     require(same, what);
   }

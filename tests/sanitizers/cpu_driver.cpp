@@ -123,8 +123,8 @@ void check(const kw_kernel* kernel, const kw_gemm_problem& p, const char* d) {
   const double expected = static_cast<double>(p.k) + p.beta + p.num_d;
   for (int64_t i = 0; i < p.m * p.batch; ++i) {
     for (int64_t j = 0; j < p.n; ++j) {
-      const double found = value_of(p.dtype_c, d + static_cast<size_t>(i * p.ldc + j) * size);
-      require(found == expected, kernel->name, "wrong result");
+      const double actual = value_of(p.dtype_c, d + static_cast<size_t>(i * p.ldc + j) * size);
+      require(actual == expected, kernel->name, "wrong result");
     }
   }
 }

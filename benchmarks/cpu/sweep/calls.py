@@ -65,8 +65,8 @@ class Library:
             for kernel, value in stage.pairs:
                 if operation.auxiliary(specs[kernel.identity]):
                     continue
-                posed = replace(problem, **{name: value.value}) if name and value.value else problem
-                plan = _planned(self._of(kernel.identity), posed)
+                variant = replace(problem, **{name: value.value}) if name and value.value else problem
+                plan = _planned(self._of(kernel.identity), variant)
                 if plan is None:
                     continue
                 selected = kernel.identity in taken and plan.choices == chosen.choices

@@ -3,7 +3,7 @@
 #
 #   benchmarks/cpu/sweep/run.sh build FOLDER TREES.json            # compiles the kernels; the machine may be busy
 #   benchmarks/cpu/sweep/run.sh measure FOLDER SECONDS CORES…      # e.g. 600 0-3 4-7: two workers of four threads
-#   benchmarks/cpu/sweep/run.sh judge FOLDER THREADS RESULT.json   # what the dispatcher's choices reach
+#   benchmarks/cpu/sweep/run.sh evaluate FOLDER THREADS RESULT.json   # what the dispatcher's choices reach
 #
 # Each step goes on where an earlier run of it was stopped. PYTHON names the interpreter (NumPy, Click, Pydantic, Jinja2);
 # KERNELWRIGHT_LIBRARY names a dispatcher that is built already. Keep the machine quiet while it measures.
@@ -11,7 +11,7 @@ set -euo pipefail
 trap 'exit 130' INT TERM
 root=$(cd "$(dirname "$0")/../../.." && pwd)
 here=$root/benchmarks/cpu/sweep
-step=${1:?build, measure or judge}
+step=${1:?build, measure or evaluate}
 folder=$(mkdir -p "${2:?a folder}" && cd "$2" && pwd)
 python=${PYTHON:-python3}
 export PYTHONPATH=$root/arch:$root/codegen:$root/bindings:$root/jit:$root/tile_engine:$root/benchmarks${PYTHONPATH:+:$PYTHONPATH}
@@ -47,17 +47,17 @@ measure() {
   "$python" "$here/collect.py" --jobs "$here/jobs.json" --out "$folder/tables" --seconds "$seconds" "${workers[@]}"
 }
 
-judge() {
+evaluate() {
   local given=()
   for name in "${operations[@]}"; do given+=(--library "$name=$folder/lib-$name"); done
   given+=(--shipped "gemm=$folder/ships/gemm/x86_64_v4" --shipped "convolution=$folder/ships/convolution/x86_64_v4")
   given+=(--shipped "attention=$folder/ships/attention/x86_64_v4")
-  "$python" "$here/judge.py" "$folder/tables" --units "$1" "${given[@]}" --out "$2"
+  "$python" "$here/evaluate.py" "$folder/tables" --units "$1" "${given[@]}" --out "$2"
 }
 
 case $step in
   build) build "${3:?a JSON file of tree folders}" ;;
   measure) measure "${3:?seconds}" "${@:4}" ;;
-  judge) judge "${3:?threads of a worker}" "${4:?where the result goes}" ;;
-  *) echo "error: the step is $step; allowed: build, measure, judge" >&2 && exit 2 ;;
+  evaluate) evaluate "${3:?threads of a worker}" "${4:?where the result goes}" ;;
+  *) echo "error: the step is $step; allowed: build, measure, evaluate" >&2 && exit 2 ;;
 esac

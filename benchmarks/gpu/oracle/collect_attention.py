@@ -31,7 +31,7 @@ _TYPES = {"bf16": torch.bfloat16, "fp16": torch.float16, "fp32": torch.float32, 
 
 
 class PosedAttention:
-    """See :class:`collecting.Posed`. Forward with any cache, and gradients."""
+    """See :class:`collecting.Case`. Forward with any cache, and gradients."""
 
     def __init__(self, record: Record, device: str = "cuda") -> None:
         """Draw normally distributed operands for timing, and multiples of 1/4 for comparison."""
@@ -92,7 +92,7 @@ class PosedAttention:
         return [self.problem, *(replace(self.problem, num_splits=one) for one in sorted(counts) if 0 < one <= most)]
 
     def call(self, plan: OperationPlan[Any], workspace: Workspace) -> Call:
-        """See :class:`collecting.Posed`."""
+        """See :class:`collecting.Case`."""
         bind, on_gpu = measurable("attention").bind_addresses, self.device != "cpu"
         reads, writes = names_of(plan.problem)
 
@@ -105,7 +105,7 @@ class PosedAttention:
         return call
 
     def poison(self) -> None:
-        """See :class:`collecting.Posed`."""
+        """See :class:`collecting.Case`."""
         for out in self._out.values():
             out.fill_(math.nan)
 

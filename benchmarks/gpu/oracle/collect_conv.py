@@ -22,7 +22,7 @@ _TYPES = {"bf16": torch.bfloat16, "fp16": torch.float16, "fp32": torch.float32}
 
 
 class PosedConv:
-    """See :class:`collecting.Posed`."""
+    """See :class:`collecting.Case`."""
 
     def __init__(self, problem: ConvProblem, device: str = "cuda") -> None:
         """Draw normally distributed operands for timing, and small integers for comparison."""
@@ -50,7 +50,7 @@ class PosedConv:
         return [self.problem, *(replace(self.problem, split_k=slices) for slices in SLICES)]
 
     def call(self, plan: OperationPlan[Any], workspace: Workspace) -> Call:
-        """See :class:`collecting.Posed`."""
+        """See :class:`collecting.Case`."""
         assert isinstance(plan, ConvPlan)
         out, on_gpu, addresses = self._out.data_ptr(), self._out.is_cuda, self._addresses
 
@@ -62,7 +62,7 @@ class PosedConv:
         return call
 
     def poison(self) -> None:
-        """See :class:`collecting.Posed`."""
+        """See :class:`collecting.Case`."""
         self._out.fill_(math.nan)
 
     def wrong(self) -> str:

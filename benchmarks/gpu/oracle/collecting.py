@@ -91,8 +91,8 @@ class Workspace:
         return self._memory.data_ptr() + -self._memory.data_ptr() % 256
 
 
-class Posed(Protocol):
-    """A problem with its operands on the device: several timed sets, and one whose results are compared."""
+class Case(Protocol):
+    """A problem with its operands on the device: some sets that are timed, and one whose results are compared."""
 
     problem: Any
     us: float
@@ -116,11 +116,22 @@ class Oracle:
     """Every kernel of a library, with every number of slices, on problems of one operation."""
 
     def __init__(
-        self, library: Kernels, operation: Measurable, pose: Callable[[Record], Posed], mark: Mark, learned: Any = None
+        self,
+        library: Kernels,
+        operation: Measurable,
+        case_of: Callable[[Record], Case],
+        mark: Mark,
+        learned: Any = None,
     ) -> None:
         """``learned``: the library with a compiled model, whose choices are timed as references."""
-        self._library, self._operation, self._pose, self._mark, self._learned = library, operation, pose, mark, learned
-        self._loaded: set[str] = set()  # kernels launched earlier: the first launch loads code
+        self._library, self._operation, self._case_of, self._mark, self._learned = (
+            library,
+            operation,
+            case_of,
+            mark,
+            learned,
+        )
+        self._loaded: set[str] = set()  # kernels that were launched before: the first launch loads code
 
     def run(self, record: Record, skipped: set[tuple[str, str]]) -> list[Candidate]:
         """Every candidate, correct ones with times; empty if no kernel serves the problem."""
@@ -128,43 +139,43 @@ class Oracle:
         chosen = planned(self._library.chooser, problem)
         if chosen is None:
             return []
-        posed = self._pose(record)
-        candidates = [one for one in self._candidates(posed, chosen) if one.key not in skipped]
+        case = self._case_of(record)
+        candidates = [one for one in self._candidates(case, chosen) if one.key not in skipped]
         for one in candidates:
             self._mark(*one.key)
             if one.identity not in self._loaded:
-                _launch(one, posed)
+                _launch(one, case)
                 self._loaded.add(one.identity)
-            _launch(one, posed)
+            _launch(one, case)
         least = min((one.first_us for one in candidates if _right(one)), default=0.0)
         for one in candidates:
             if _right(one) and one.first_us > FAR * least:  # the host may have been busy with something else
                 self._mark(*one.key)
                 one.first_us = min(one.first_us, _launched(one))
         leave_slow(candidates)
-        time_calls([one for one in candidates if one.status in ("ok", REFERENCE)], posed.us, ROUNDS, self._mark)
+        time_calls([one for one in candidates if one.status in ("ok", REFERENCE)], case.us, ROUNDS, self._mark)
         return candidates
 
-    def _candidates(self, posed: Posed, chosen: OperationPlan[Any]) -> Iterator[Candidate]:
+    def _candidates(self, case: Case, chosen: OperationPlan[Any]) -> Iterator[Candidate]:
         seen: set[tuple[str, str]] = set()
-        workspace = Workspace(posed.device)
+        workspace = Workspace(case.device)
         taken = {stage.kernel.identity for stage in chosen.stages}
         for kernel in self._library.loaded.kernels:
             if self._operation.auxiliary(kernel.spec):
                 continue
-            for problem in posed.variants(kernel.spec):
+            for problem in case.variants(kernel.spec):
                 plan = self._library.plan(kernel, problem)
                 if plan is None or (kernel.identity, plan.choices) in seen:
                     continue
                 seen.add((kernel.identity, plan.choices))
-                one = Candidate(kernel.name, posed.call(plan, workspace), kernel.identity, plan.choices)
+                one = Candidate(kernel.name, case.call(plan, workspace), kernel.identity, plan.choices)
                 one.selected = kernel.identity in taken and plan.choices == chosen.choices
                 if one.selected or plan.workspace_bytes <= MOST_WORKSPACE:
                     yield one
-        plan = planned(self._learned.chooser, posed.problem) if self._learned else None
+        plan = planned(self._learned.chooser, case.problem) if self._learned else None
         if plan is not None:
             yield Candidate(
-                f"learned: {plan.kernel.name}", posed.call(plan, workspace), choices=plan.choices, status=REFERENCE
+                f"learned: {plan.kernel.name}", case.call(plan, workspace), choices=plan.choices, status=REFERENCE
             )
 
 
@@ -173,15 +184,15 @@ def _right(one: Candidate) -> bool:
     return bool(one.identity) and one.status == "ok"
 
 
-def _launch(one: Candidate, posed: Posed) -> None:
-    """Launch once and compare the results."""
-    posed.poison()
+def _launch(one: Candidate, case: Case) -> None:
+    """Once, with its results compared."""
+    case.poison()
     try:
         one.first_us = _launched(one)
     except KernelwrightError as error:
         one.status, one.reason = "failed", str(error)
         return
-    if said := posed.wrong():
+    if said := case.wrong():
         one.status, one.reason = "wrong", said
 
 

@@ -97,12 +97,12 @@ def test_models_of_a_library_select_without_being_asked(tmp_path: Path) -> None:
     selected = dispatcher.select(problem)
     assert (selected.kernel.name, selected.reason) == ("gemm_fp32_rcr_128x128x64", "best of 3 by large_tiles")
     explained = dispatcher.explain(problem)
-    assert (explained.selection, explained.judge) == ("auto", "large_tiles")
-    assert "gemm fp32 rcr 5x9x64, selection auto, judged by large_tiles: best of 3 by large_tiles" in str(explained)
-    # the model does not judge more than 100 rows
-    assert dispatcher.select(GemmProblem(101, 9, 64)).reason == "fastest predicted of 3: judged by no model"
-    assert dispatcher.explain(GemmProblem(101, 9, 64)).judge == "predicted time"
-    with pytest.raises(NoKernelError, match=r"serves gemm bf16 .*\(selection auto, judged by predicted time\): "):
+    assert (explained.selection, explained.ranked_by) == ("auto", "large_tiles")
+    assert "gemm fp32 rcr 5x9x64, selection auto, ranked by large_tiles: best of 3 by large_tiles" in str(explained)
+    # the model does not rank more than 100 rows
+    assert dispatcher.select(GemmProblem(101, 9, 64)).reason == "fastest predicted of 3: ranked by no model"
+    assert dispatcher.explain(GemmProblem(101, 9, 64)).ranked_by == "predicted time"
+    with pytest.raises(NoKernelError, match=r"serves gemm bf16 .*\(selection auto, ranked by predicted time\): "):
         dispatcher.select(GemmProblem(5, 9, 64, dtype="bf16"))
     for other in ("analytic", "auto"):
         reason = Dispatcher(library, selection=other).select(problem).reason
@@ -179,7 +179,7 @@ def test_explain_ranks_every_kernel(dispatcher: Dispatcher) -> None:
     assert refused["gemm_fp32_rrr_32x32x32"] == "layout_b is column-major, this kernel serves row-major"
     text = str(explanation)
     assert (
-        "gemm fp32 rcr 5x9x65, selection auto, judged by predicted time: fastest predicted of 3" in text
+        "gemm fp32 rcr 5x9x65, selection auto, ranked by predicted time: fastest predicted of 3" in text
         and "no: dtype_a is fp32" in text
         and "gemm_fp32_ccr_32x32x32 and 1 more" in text  # refused for the same reason
         and len(text.splitlines()) == 9
@@ -244,7 +244,7 @@ def test_libraries_share_kernels(tmp_path: Path, library: KernelLibrary) -> None
     assert len(both.kernels) == 9 and all(a is b for a, b in zip(both.kernels, library.kernels, strict=True))
     explained = both.explain(GemmProblem(5, 9, 64))
     assert {one.library for one in explained} == {"mock"}
-    assert explained.judge == "large_tiles", "the model of a library is asked though its kernels are another's"
+    assert explained.ranked_by == "large_tiles", "the model of a library is asked though its kernels are another's"
     a, b = random(5, 64), random(9, 64).T
     np.testing.assert_allclose(both.gemm(a, b), a @ b, atol=1e-4)
     assert {one.library for one in Dispatcher([copy, library]).explain(GemmProblem(5, 9, 64))} == {"copy"}

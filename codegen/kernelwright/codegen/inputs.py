@@ -10,6 +10,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 
 from kernelwright.codegen.violations import SpecError
 from kernelwright.files import strict_json
+from kernelwright.files.commands import os_error_text
 from kernelwright.problems.errors import ProblemError
 from kernelwright.problems.reading import read_problem
 
@@ -29,7 +30,7 @@ def read_json(path: str | Path, most_bytes: int = strict_json.MAX_BYTES) -> Any:
     try:
         return strict_json.read_json(path, most_bytes)
     except OSError as error:
-        raise SpecError(f"cannot read {str(path)!r}: {error.strerror}") from None
+        raise SpecError(f"cannot read {os_error_text(error)}") from None
     except ValueError as error:
         raise SpecError(f"{str(path)!r} is not JSON: {error}") from None
 

@@ -80,7 +80,7 @@ void fmha_dispatcher_cleanup(void) { g_fmha.cleanup(); }
 
 int fmha_dispatcher_kernel_count(void) {
   const FmhaReading reading;
-  const FmhaState* state = reading.found();
+  const FmhaState* state = reading.get();
   return state == nullptr ? 0 : static_cast<int>(kw_dispatcher_kernel_count(state->first.dispatcher));
 }
 

@@ -11,10 +11,10 @@ namespace {
 
 // A folder relative to that of this file.
 void beside(const char* folder, Text* path) {
-  Dl_info found;
-  if (dladdr(reinterpret_cast<const void*>(&beside), &found) != 0 && found.dli_fname != nullptr) {
-    const char* end = strrchr(found.dli_fname, '/');
-    for (const char* at = found.dli_fname; end != nullptr && at <= end; ++at) path->add(*at);
+  Dl_info info;
+  if (dladdr(reinterpret_cast<const void*>(&beside), &info) != 0 && info.dli_fname != nullptr) {
+    const char* end = strrchr(info.dli_fname, '/');
+    for (const char* at = info.dli_fname; end != nullptr && at <= end; ++at) path->add(*at);
   }
   path->add(folder);
 }

@@ -25,7 +25,7 @@ kw_status fill(ConvState* state, const char* kernels, const char* dtype) {
 
 int count(uint32_t op) {
   const ConvReading reading;
-  const ConvState* state = reading.found();
+  const ConvState* state = reading.get();
   const char* name = nullptr;
   return state == nullptr ? 0 : conv_kernels(*state, op, 0, &name);
 }
@@ -80,7 +80,7 @@ int conv_dispatcher_has_bwd_weight(void) { return count(KW_OP_CONV_WEIGHT_SLICES
 
 int conv_dispatcher_get_kernel_count(void) {
   const ConvReading reading;
-  const ConvState* state = reading.found();
+  const ConvState* state = reading.get();
   return state == nullptr ? 0 : static_cast<int>(kw_dispatcher_kernel_count(state->first.dispatcher));
 }
 
@@ -94,9 +94,9 @@ int conv_dispatcher_get_kernel_name(int index, char* name, int bytes) {
 int conv_dispatcher_select_kernel(const ConvProblemC* problem, char* name, int bytes) {
   const ConvReading reading;
   Target target{};
-  kw_conv_problem posed{};
+  kw_conv_problem converted{};
   Planned planned;
-  kw_status status = plan(reading.state(), problem, &target, &posed, &planned);
+  kw_status status = plan(reading.state(), problem, &target, &converted, &planned);
   if (status == KW_OK) status = planned.write_name(name, bytes);
   return code(status);
 }
@@ -104,20 +104,20 @@ int conv_dispatcher_select_kernel(const ConvProblemC* problem, char* name, int b
 int conv_dispatcher_is_supported(const ConvProblemC* problem) {
   const ConvReading reading;
   Target target{};
-  kw_conv_problem posed{};
+  kw_conv_problem converted{};
   Planned planned;
-  return plan(reading.state(), problem, &target, &posed, &planned) == KW_OK;
+  return plan(reading.state(), problem, &target, &converted, &planned) == KW_OK;
 }
 
 float conv_dispatcher_run(const void* a, const void* b, void* c, const ConvProblemC* problem, void* stream) {
   const ConvReading reading;
   ConvState* state = reading.state();
   Target target{};
-  kw_conv_problem posed{};
+  kw_conv_problem converted{};
   Planned planned;
   const kw_conv_args args = {sizeof args, 0, a, b, c, nullptr, nullptr};
-  kw_status status = plan(state, problem, &target, &posed, &planned);
-  if (status == KW_OK) status = validate_conv_args(posed.base, &args);
+  kw_status status = plan(state, problem, &target, &converted, &planned);
+  if (status == KW_OK) status = validate_conv_args(converted.base, &args);
   if (status != KW_OK) return static_cast<float>(code(status));
   float time_ms = 0;
   if (run(state, target, planned, args, stream, &time_ms) != KW_OK) return CONV_DISPATCHER_FAILED;
@@ -137,11 +137,11 @@ int conv_bwdw_get_kernel_count(void) { return count(KW_OP_CONV_WEIGHT_SLICES); }
 int conv_bwdw_get_kernel_name(int index, char* name, int bytes) {
   const ConvReading reading;
   const ConvState* state = reading.state();
-  const char* found = nullptr;
+  const char* kernel_name = nullptr;
   if (state == nullptr) return CONV_DISPATCHER_ERROR;
-  const int known = conv_kernels(*state, KW_OP_CONV_WEIGHT_SLICES, index, &found);
-  if (found == nullptr) return code(fail(KW_INVALID_ARGUMENT, "index = %d; allowed: below %d", index, known));
-  return code(write_name(found, name, bytes));
+  const int known = conv_kernels(*state, KW_OP_CONV_WEIGHT_SLICES, index, &kernel_name);
+  if (kernel_name == nullptr) return code(fail(KW_INVALID_ARGUMENT, "index = %d; allowed: below %d", index, known));
+  return code(write_name(kernel_name, name, bytes));
 }
 
 float conv_bwdw_run(const void* x, const void* dy, void* dw, const ConvBwdwProblemC* problem, void* stream) {

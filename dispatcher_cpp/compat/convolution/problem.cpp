@@ -30,7 +30,7 @@ void dense(const int64_t* points, int64_t channels, int64_t* strides) {
 
 kw_status conv_dtype(kw_dispatcher* dispatcher, const char* name, uint32_t* dtype) {
   Text listed;
-  uint32_t found = 0;
+  uint32_t types = 0;
   for (const uint32_t one : kDtypes) {
     bool wanted = name != nullptr && strcmp(name, kw_dtype_name(one)) == 0;
     const uint64_t count = name != nullptr ? 0 : kw_dispatcher_kernel_count(dispatcher);
@@ -41,21 +41,21 @@ kw_status conv_dtype(kw_dispatcher* dispatcher, const char* name, uint32_t* dtyp
       wanted = is_conv(*info.kernel) && dtype_of(*info.kernel) == one;
     }
     if (!wanted) continue;
-    listed.add(found != 0 ? ", " : "").add(kw_dtype_name(one));
-    ++found;
+    listed.add(types != 0 ? ", " : "").add(kw_dtype_name(one));
+    ++types;
     *dtype = one;
   }
-  if (found == 1) return KW_OK;
+  if (types == 1) return KW_OK;
   if (name != nullptr) return fail(KW_INVALID_ARGUMENT, "dtype = %s; allowed: fp32, fp16, bf16", name);
-  if (found == 0) return fail(KW_NO_KERNEL, "the libraries have no convolution kernels");
+  if (types == 0) return fail(KW_NO_KERNEL, "the libraries have no convolution kernels");
   return fail(KW_INVALID_ARGUMENT,
               "the kernels are of %u dtypes; say which one is meant in KERNELWRIGHT_CONV_DTYPE or "
               "conv_dispatcher_init_from: %s",
-              found, listed.c_str());
+              types, listed.c_str());
 }
 
 int conv_kernels(const ConvState& state, uint32_t op, int index, const char** name) {
-  int found = 0;
+  int matching = 0;
   *name = nullptr;
   const uint64_t count = kw_dispatcher_kernel_count(state.first.dispatcher);
   for (uint64_t i = 0; i < count; ++i) {
@@ -63,10 +63,10 @@ int conv_kernels(const ConvState& state, uint32_t op, int index, const char** na
     info.struct_size = sizeof info;
     if (kw_dispatcher_kernel_at(state.first.dispatcher, i, &info) != KW_OK) continue;
     if (info.kernel->op != op || dtype_of(*info.kernel) != state.dtype) continue;
-    if (found == index) *name = info.kernel->name;
-    ++found;
+    if (matching == index) *name = info.kernel->name;
+    ++matching;
   }
-  return found;
+  return matching;
 }
 
 kw_status conv_problem(const ConvProblemC* given, uint32_t dtype, kw_conv_problem* problem) {

@@ -41,7 +41,7 @@ void dispatcher_cleanup(void) { g_gemm.cleanup(); }
 
 int dispatcher_get_kernel_count(void) {
   const GemmReading reading;
-  const GemmState* state = reading.found();
+  const GemmState* state = reading.get();
   return state == nullptr ? 0 : static_cast<int>(kw_dispatcher_kernel_count(state->first.dispatcher));
 }
 

@@ -83,7 +83,7 @@ kw_status parse_types(const char* text, GemmTypes* types, Epilogue* epilogue) {
 }
 
 kw_status common_epilogue(kw_dispatcher* dispatcher, const GemmTypes& types, Epilogue* epilogue) {
-  Vec<Epilogue> found;
+  Vec<Epilogue> epilogues;
   bool any = false;  // does a kernel read its epilogue from the problem?
   const uint64_t count = kw_dispatcher_kernel_count(dispatcher);
   for (uint64_t i = 0; i < count; ++i) {
@@ -98,8 +98,8 @@ kw_status common_epilogue(kw_dispatcher* dispatcher, const GemmTypes& types, Epi
     }
     const Epilogue one = {traits.num_d, traits.d_op, traits.activation};
     bool known = false;
-    for (const Epilogue& other : found) known = known || same(one, other);
-    if (!known && !found.push(one)) return fail(KW_OUT_OF_MEMORY, "no memory for %zu epilogues", found.size());
+    for (const Epilogue& other : epilogues) known = known || same(one, other);
+    if (!known && !epilogues.push(one)) return fail(KW_OUT_OF_MEMORY, "no memory for %zu epilogues", epilogues.size());
   }
   Text name, listed;
   add_types(types, &name);
@@ -109,19 +109,19 @@ kw_status common_epilogue(kw_dispatcher* dispatcher, const GemmTypes& types, Epi
                 "dispatcher_init_from, such as %s:add_relu_d1",
                 name.c_str(), name.c_str());
   }
-  if (found.empty()) return fail(KW_NO_KERNEL, "no kernel for %s takes D tensors", name.c_str());
-  if (found.size() == 1) {
-    *epilogue = found[0];
+  if (epilogues.empty()) return fail(KW_NO_KERNEL, "no kernel for %s takes D tensors", name.c_str());
+  if (epilogues.size() == 1) {
+    *epilogue = epilogues[0];
     return KW_OK;
   }
-  for (const Epilogue& one : found) {
+  for (const Epilogue& one : epilogues) {
     listed.add(listed.size() != 0 ? ", " : "").add(name.c_str()).add(':');
     add_epilogue(one, &listed);
   }
   return fail(KW_INVALID_ARGUMENT,
               "the kernels for %s have %zu epilogues; say which one is meant in KERNELWRIGHT_GEMM_TYPES or "
               "dispatcher_init_from: %s",
-              name.c_str(), found.size(), listed.c_str());
+              name.c_str(), epilogues.size(), listed.c_str());
 }
 
 namespace {
@@ -156,7 +156,7 @@ kw_status parse_plain(const char* text, GemmTypes* types) {
 }  // namespace
 
 kw_status common_types(kw_dispatcher* dispatcher, GemmTypes* types) {
-  Vec<GemmTypes> found;
+  Vec<GemmTypes> combinations;
   const uint64_t count = kw_dispatcher_kernel_count(dispatcher);
   for (uint64_t i = 0; i < count; ++i) {
     kw_kernel_info info{};
@@ -165,15 +165,16 @@ kw_status common_types(kw_dispatcher* dispatcher, GemmTypes* types) {
     if (info.kernel->op != KW_OP_GEMM && info.kernel->op != KW_OP_GROUPED_GEMM) continue;
     const GemmTypes one = types_of(*static_cast<const kw_gemm_traits*>(info.kernel->traits));
     bool known = false;
-    for (const GemmTypes& other : found) known = known || same(one, other);
-    if (!known && !found.push(one)) return fail(KW_OUT_OF_MEMORY, "no memory for %zu types", found.size());
+    for (const GemmTypes& other : combinations) known = known || same(one, other);
+    if (!known && !combinations.push(one))
+      return fail(KW_OUT_OF_MEMORY, "no memory for %zu types", combinations.size());
   }
-  if (found.size() == 1) {
-    *types = found[0];
+  if (combinations.size() == 1) {
+    *types = combinations[0];
     return KW_OK;
   }
   Text listed;
-  for (const GemmTypes& one : found) {
+  for (const GemmTypes& one : combinations) {
     if (listed.size() != 0) listed.add(", ");
     add_types(one, &listed);
   }
@@ -181,7 +182,7 @@ kw_status common_types(kw_dispatcher* dispatcher, GemmTypes* types) {
       KW_INVALID_ARGUMENT,
       "the kernels are of %zu types; say which one is meant in KERNELWRIGHT_GEMM_TYPES or dispatcher_init_from: "
       "%s",
-      found.size(), listed.c_str());
+      combinations.size(), listed.c_str());
 }
 
 kw_gemm_problem packed_problem(const GemmTypes& types, int64_t m, int64_t n, int64_t k) {

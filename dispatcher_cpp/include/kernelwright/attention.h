@@ -21,7 +21,7 @@ extern "C" {
 /* Of the structs below: member `version` of problems. */
 #define KW_ATTENTION_VERSION 1u
 
-/* Values of kw_problem.op: 32 to 47 are of this header. Callers pose the first two and KW_OP_ATTENTION_APPEND; the
+/* Values of kw_problem.op: 32 to 47 are of this header. Callers ask for the first two and KW_OP_ATTENTION_APPEND; the
  * dispatcher makes the others out of them, and kernels serve KW_OP_ATTENTION_PART to KW_OP_ATTENTION_CONVERT_DQ. All
  * but append are described by kw_attention_problem. */
 typedef enum kw_attention_op {

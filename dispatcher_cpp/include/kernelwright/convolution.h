@@ -15,7 +15,7 @@
 extern "C" {
 #endif
 
-/* Values of kw_problem.op: 16 to 31 are of this header. The first three are what callers pose.
+/* Values of kw_problem.op: 16 to 31 are of this header. Callers ask for the first three.
  *
  * Backward weight sums over all output points, and may do so in slices: kernels serve its first stage,
  * KW_OP_CONV_WEIGHT_SLICES, and where that leaves slices, its second, KW_OP_CONV_SUM_SLICES. Both stages are described

@@ -75,7 +75,7 @@ typedef enum kw_provider {
   KW_SELECT_FIRST_FIT = 1, /* highest priority, then name, then architecture */
   KW_SELECT_EXPLICIT = 2,  /* one kernel by name, "arch/name" or identity; other stages of its plans are analytic */
   KW_SELECT_CALLBACK = 3,  /* lowest score of a caller's function; ties like first fit, of one kernel by time */
-  KW_SELECT_AUTO = 4       /* what a dispatcher starts with: the first learned model of its libraries that judges the
+  KW_SELECT_AUTO = 4       /* what a dispatcher starts with: the first learned model of its libraries that ranks the
                             * problem, as of KW_SELECT_CALLBACK; where none does, as of KW_SELECT_ANALYTIC */
 } kw_provider;
 
@@ -133,7 +133,7 @@ KW_EXPORT void kw_dispatcher_destroy(kw_dispatcher* dispatcher);
  * Both check ABI version, architecture, device and descriptors, and add all or none. Libraries may share kernels, as
  * the library of a wheel and one that was compiled on this machine: of each identity the copy that came first stays,
  * with its library and priority. A kernel with the name of another one and another identity is refused, with the paths
- * of both libraries. The models of a library are asked also where all its kernels were there before: models judge
+ * of both libraries. The models of a library are asked also where all its kernels were there before: models rank
  * kernels of every library, and are asked in the order in which libraries were added (KW_SELECT_AUTO). Adding a library
  * once more changes nothing.
  */
@@ -172,7 +172,7 @@ KW_EXPORT uint32_t kw_threads_in_use(const char** runtime);
  * than bytes, in which case buffer may be null. */
 /* Of each library the number of its kernels, and how many of them came with a library before (shared). */
 KW_EXPORT kw_status kw_dispatcher_export_json(kw_dispatcher* dispatcher, char* buffer, size_t bytes, size_t* needed);
-/* The ranking of every kernel with reasons; "selection" is what was asked for, such as "auto", and "judge", of each
+/* The ranking of every kernel with reasons; "selection" is what was asked for, such as "auto", and "ranked_by", of each
  * stage, what compared the kernels: the name of a model, or "predicted time". */
 KW_EXPORT kw_status kw_dispatcher_explain(kw_dispatcher* dispatcher, const kw_problem* problem, char* buffer,
                                           size_t bytes, size_t* needed);

@@ -91,14 +91,14 @@ uint32_t cpu_count() {
 const char* missing_feature(const char* wanted, const char* offered, int* length) {
   while (*wanted != '\0') {
     const size_t word = strcspn(wanted, " ");
-    bool found = word == 0;
-    for (const char* o = offered; !found && *o != '\0';) {
+    bool matched = word == 0;
+    for (const char* o = offered; !matched && *o != '\0';) {
       const size_t other = strcspn(o, " ");
-      found = other == word && memcmp(o, wanted, word) == 0;
+      matched = other == word && memcmp(o, wanted, word) == 0;
       o += other;
       o += strspn(o, " ");
     }
-    if (!found) {
+    if (!matched) {
       *length = static_cast<int>(word);
       return wanted;
     }

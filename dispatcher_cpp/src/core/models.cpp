@@ -1,4 +1,4 @@
-// Learned models that come with libraries: which one judges a problem.
+// Learned models that come with libraries: which one ranks a problem.
 #include <math.h>
 
 #include "kernelwright/dispatcher/selection.hpp"
@@ -55,18 +55,18 @@ void resolve(const Question& question, Selection* selection) {
   for (const LibraryEntry* entry : question.registry.libraries()) {
     const kw_library_models* const all = models_of(*entry->library);
     if (all == nullptr) continue;
-    if (!selection->unjudged && !first_candidate(question, &probe)) return;
-    selection->unjudged = true;
+    if (!selection->unranked && !first_candidate(question, &probe)) return;
+    selection->unranked = true;
     selection->compute_units = place_of(question.device, *probe.arch).compute_units;
     for (uint64_t i = 0; i < all->heuristic_count; ++i) {
       const kw_heuristic& model = *all->heuristics[i];
-      kw_candidate judged = probe;
-      if (model.score(&selection->compute_units, &question.problem, &judged, 1) != KW_OK) continue;
+      kw_candidate ranked = probe;
+      if (model.score(&selection->compute_units, &question.problem, &ranked, 1) != KW_OK) continue;
       selection->provider = KW_SELECT_CALLBACK;
       selection->score = model.score;
       selection->user = &selection->compute_units;
       selection->label = const_cast<char*>(model.name);  // nobody frees this copy's
-      selection->unjudged = false;
+      selection->unranked = false;
       return;
     }
   }

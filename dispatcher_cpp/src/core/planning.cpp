@@ -9,7 +9,7 @@
 namespace kernelwright {
 namespace {
 
-// Walks through the stages of a problem, each posed after those before it are planned.
+// Walks through the stages of a problem, each formed after those before it are planned.
 class Stages {
  public:
   Stages(const Operation& operation, const kw_problem& problem) : whole_(operation), problem_(problem) {}
@@ -32,7 +32,7 @@ class Stages {
     ++index_;
     return KW_OK;
   }
-  // The stage that next() posed, with all choices made; it stays where it is.
+  // The stage that next() returned, with all choices made; it stays where it is.
   void planned(const kw_problem* problem) {
     if (index_ <= kMaxStages) planned_[index_ - 1] = problem;
   }
@@ -77,20 +77,21 @@ kw_status plan_stages(const kw_dispatcher& dispatcher, kw_plan* plan) {
   Stages stages(*plan->operation, *plan->problem);
   for (;;) {
     const Operation* operation = nullptr;
-    AnyProblem posed;
-    if (kw_status status = stages.next(&operation, &posed)) return status;
+    AnyProblem stage_problem;
+    if (kw_status status = stages.next(&operation, &stage_problem)) return status;
     if (operation == nullptr) {
       const kw_status asked = check_asked(dispatcher, *plan);
       return asked != KW_OK ? asked : complete_plan(plan);
     }
-    AnyProblem chosen = posed;
+    AnyProblem chosen = stage_problem;
     Selected selected;
     Selection selection;
     Text reason;
-    if (kw_status status = stage_selection(dispatcher, *plan->operation, *operation, posed.base(), &selection)) {
+    if (kw_status status =
+            stage_selection(dispatcher, *plan->operation, *operation, stage_problem.base(), &selection)) {
       return status;
     }
-    const Question question = {dispatcher.registry, dispatcher.device, selection, *operation, posed.base()};
+    const Question question = {dispatcher.registry, dispatcher.device, selection, *operation, stage_problem.base()};
     if (kw_status status = select_kernel(question, &chosen.base(), &selected, &reason)) return status;
     if (kw_status status = add_stage(plan, *operation, chosen.base(), selected.entry, reason.c_str())) return status;
     stages.planned(plan->stages[plan->stage_count - 1].problem);
@@ -233,11 +234,11 @@ kw_status launch_stages(const kw_plan& plan, const kw_cpu_launch& launch, const 
   return KW_OK;
 }
 
-kw_status explain_stage(const Question& question, kw_problem* chosen, bool* found, Text* text) {
+kw_status explain_stage(const Question& question, kw_problem* chosen, bool* usable, Text* text) {
   Ranking ranking;
   if (kw_status status = ranking.fill(question)) return status;
   const Ranked* best = ranking.best();
-  *found = best != nullptr;
+  *usable = best != nullptr;
   if (best == nullptr) {
     text->add("\"chosen\":null,\"reason\":\"no kernel serves this problem\"");
   } else {
@@ -251,7 +252,7 @@ kw_status explain_stage(const Question& question, kw_problem* chosen, bool* foun
     }
     text->add("\"chosen\":").quoted(best->entry->kernel->identity).add(",\"reason\":").quoted(reason.c_str());
   }
-  text->add(",\"judge\":").quoted(ranking.judge(question));
+  text->add(",\"ranked_by\":").quoted(ranking.ranked_by(question));
   ranking.to_json(question, &text->add(",\"kernels\":"));
   return KW_OK;
 }
@@ -273,22 +274,23 @@ kw_status explain(const kw_dispatcher& dispatcher, const Operation& whole, const
   if (whole.stage != nullptr) text->add("\"stages\":[");
   Stages stages(whole, problem);
   AnyProblem chosen[kMaxStages];
-  bool found = true;
-  for (uint32_t i = 0; found; ++i) {
+  bool usable = true;
+  for (uint32_t i = 0; usable; ++i) {
     const Operation* operation = nullptr;
-    AnyProblem posed;
-    if (kw_status status = stages.next(&operation, &posed)) return status;
+    AnyProblem stage_problem;
+    if (kw_status status = stages.next(&operation, &stage_problem)) return status;
     if (operation == nullptr) break;
-    chosen[i] = posed;
+    chosen[i] = stage_problem;
     Selection selection;
-    if (kw_status status = stage_selection(dispatcher, whole, *operation, posed.base(), &selection)) return status;
+    if (kw_status status = stage_selection(dispatcher, whole, *operation, stage_problem.base(), &selection))
+      return status;
     if (whole.stage != nullptr) {
       text->add(i == 0 ? "{" : ",{").add("\"problem\":");
-      operation->to_json(posed.base(), text);
+      operation->to_json(stage_problem.base(), text);
       text->add(',');
     }
-    const Question question = {dispatcher.registry, dispatcher.device, selection, *operation, posed.base()};
-    if (kw_status status = explain_stage(question, &chosen[i].base(), &found, text)) return status;
+    const Question question = {dispatcher.registry, dispatcher.device, selection, *operation, stage_problem.base()};
+    if (kw_status status = explain_stage(question, &chosen[i].base(), &usable, text)) return status;
     if (whole.stage != nullptr) text->add('}');
     stages.planned(&chosen[i].base());
   }

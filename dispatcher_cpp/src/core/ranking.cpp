@@ -173,8 +173,8 @@ Ranking::~Ranking() {
 
 void Ranking::leave_to_estimates() { left_to_estimates_ = true; }
 
-const char* Ranking::judge(const Question& question) const {
-  return left_to_estimates_ ? "predicted time" : judge_name(question.selection);
+const char* Ranking::ranked_by(const Question& question) const {
+  return left_to_estimates_ ? "predicted time" : ranked_by_name(question.selection);
 }
 
 kw_status Ranking::refuse(Ranked* ranked, const char* reason) {

@@ -76,13 +76,13 @@ constexpr uint64_t kSaidBefore = ~uint64_t{0};
 
 // How many kernels behind this one are refused for the same reason; kSaidBefore where one in front of it is.
 uint64_t same_refusal(const Vec<Ranked>& ranked, size_t index) {
-  uint64_t found = 0;
+  uint64_t count = 0;
   for (size_t i = 0; i < ranked.size(); ++i) {
     if (i == index || strcmp(ranked[i].refusal, ranked[index].refusal) != 0) continue;
     if (i < index) return kSaidBefore;
-    ++found;
+    ++count;
   }
-  return found;
+  return count;
 }
 
 }  // namespace
@@ -94,7 +94,7 @@ kw_status Ranking::no_kernel(const Question& question) const {
     return fail(KW_NO_KERNEL, "no kernel serves %s: the dispatcher has no kernels; add a library", text.c_str());
   }
   Text selection;
-  describe_selection(asked_name(question.selection), judge(question), &selection);
+  describe_selection(asked_name(question.selection), ranked_by(question), &selection);
   const bool by_name = question.selection.provider == KW_SELECT_EXPLICIT;
   size_t considered = 0;
   for (const Ranked& ranked : ranked_) considered += ranked.fit != Fit::kOtherOp ? 1 : 0;
@@ -124,12 +124,12 @@ void Ranking::best_reason(const Question& question, Text* reason) const {
     reason->add("only kernel that fits");
     const size_t values = ranked_[0].pair_count;
     if (question.selection.provider != KW_SELECT_CALLBACK || values < 2) return;
-    reason->add(left_to_estimates_ ? ", its values not judged by " : ", best of its values by ");
+    reason->add(left_to_estimates_ ? ", its values not ranked by " : ", best of its values by ");
     reason->add(provider_name(question.selection));
     return;
   }
   if (left_to_estimates_) {
-    reason->add("fastest predicted of ").add(usable).add(": not judged by ").add(provider_name(question.selection));
+    reason->add("fastest predicted of ").add(usable).add(": not ranked by ").add(provider_name(question.selection));
   } else {
     reason->add("best of ").add(usable).add(" by ").add(provider_name(question.selection));
   }

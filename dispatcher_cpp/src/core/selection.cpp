@@ -172,7 +172,7 @@ kw_status fastest_of(const Question& question, bool all, kw_problem* trial, Sele
       return KW_OK;
     }
     reason->add("fastest predicted of ").add(matching);
-    if (question.selection.unjudged) reason->add(": judged by no model");
+    if (question.selection.unranked) reason->add(": ranked by no model");
     const Candidate* other = candidates.tie_of(best);
     if (other != nullptr) reason->add(tie_text(*best.entry, *other->entry));
     return KW_OK;
@@ -268,7 +268,7 @@ const char* provider_name(const Selection& selection) {
 
 const char* asked_name(const Selection& selection) { return selection.automatic ? "auto" : provider_name(selection); }
 
-const char* judge_name(const Selection& selection) {
+const char* ranked_by_name(const Selection& selection) {
   switch (selection.provider) {
     case KW_SELECT_FIRST_FIT:
       return "priority";
@@ -281,9 +281,9 @@ const char* judge_name(const Selection& selection) {
   }
 }
 
-void describe_selection(const char* asked, const char* judge, Text* text) {
+void describe_selection(const char* asked, const char* ranked_by, Text* text) {
   text->add(asked);
-  if (strcmp(asked, judge) != 0) text->add(", judged by ").add(judge);
+  if (strcmp(asked, ranked_by) != 0) text->add(", ranked by ").add(ranked_by);
 }
 
 Place place_of(const Device& device, const kw_arch& arch) {

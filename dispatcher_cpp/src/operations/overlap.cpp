@@ -169,14 +169,14 @@ void list_spans(OperandList* list) {
 bool spans_cross(const OperandList& list, const void* args, const void* workspace, uint64_t workspace_bytes) {
   uint64_t at[kCompared];
   const uint64_t scratch = reinterpret_cast<uintptr_t>(workspace);
-  bool found = false;
+  bool overlap = false;
   for (size_t i = 0; i < list.span_count; ++i) {
     memcpy(&at[i], static_cast<const char*>(args) + list.spans[i].member, sizeof at[i]);
-    found |= cross(at[i], list.spans[i].bytes, scratch, workspace_bytes);
+    overlap |= cross(at[i], list.spans[i].bytes, scratch, workspace_bytes);
     const size_t before = i < list.written ? i : list.written;
-    for (size_t j = 0; j < before; ++j) found |= cross(at[j], list.spans[j].bytes, at[i], list.spans[i].bytes);
+    for (size_t j = 0; j < before; ++j) overlap |= cross(at[j], list.spans[j].bytes, at[i], list.spans[i].bytes);
   }
-  return found;
+  return overlap;
 }
 
 kw_status check_apart(const char* what, const Operand* operands, size_t count, const void* args, const void* workspace,
@@ -184,7 +184,7 @@ kw_status check_apart(const char* what, const Operand* operands, size_t count, c
   const Comparison comparison(what, operands);
   Placed few[kCompared];
   Vec<Placed> many;
-  size_t found = 0;
+  size_t distinct = 0;
   if (count > kCompared && !many.reserve(count)) return fail(KW_OUT_OF_MEMORY, "%s: no memory to compare them", what);
   for (size_t i = 0; i < count; ++i) {
     if (operands[i].bytes == 0) continue;
@@ -197,10 +197,10 @@ kw_status check_apart(const char* what, const Operand* operands, size_t count, c
       if (!many.push(one)) return fail(KW_OUT_OF_MEMORY, "%s: no memory to compare them", what);
       continue;
     }
-    for (size_t j = 0; j < found; ++j) {
+    for (size_t j = 0; j < distinct; ++j) {
       if (kw_status status = comparison.compare(few[j], one)) return status;
     }
-    few[found++] = one;
+    few[distinct++] = one;
   }
   return count > kCompared ? compare_sorted(comparison, operands, &many) : KW_OK;
 }

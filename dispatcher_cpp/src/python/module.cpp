@@ -16,9 +16,9 @@ Object* array_struct; /* "__array_struct__" */
 bool find_functions() {
   bool all = true;
   const auto find = [&all](auto& pointer, const char* name) {
-    void* found = dlsym(RTLD_DEFAULT, name);
-    __builtin_memcpy(&pointer, &found, sizeof(found));
-    all = all && found != nullptr;
+    void* address = dlsym(RTLD_DEFAULT, name);
+    __builtin_memcpy(&pointer, &address, sizeof(address));
+    all = all && address != nullptr;
   };
 #define KW_PYTHON_FIND(result, name, parameters) find(py.name, #name);
   KW_PYTHON_FUNCTIONS(KW_PYTHON_FIND)

@@ -342,13 +342,13 @@ void kw_torch_after_fork(void) {
 
 kw_torch_count kw_torch_counted(uint32_t counter, uint32_t reset) {
   using namespace kernelwright;
-  kw_torch_count found = {};
-  if (counter >= KW_TORCH_COUNTERS) return found;
-  found.calls = __atomic_load_n(&counts[counter].calls, __ATOMIC_RELAXED);
-  found.host_ns = __atomic_load_n(&counts[counter].host_ns, __ATOMIC_RELAXED);
+  kw_torch_count copy = {};
+  if (counter >= KW_TORCH_COUNTERS) return copy;
+  copy.calls = __atomic_load_n(&counts[counter].calls, __ATOMIC_RELAXED);
+  copy.host_ns = __atomic_load_n(&counts[counter].host_ns, __ATOMIC_RELAXED);
   if (reset != 0) {
     __atomic_store_n(&counts[counter].calls, 0, __ATOMIC_RELAXED);
     __atomic_store_n(&counts[counter].host_ns, 0, __ATOMIC_RELAXED);
   }
-  return found;
+  return copy;
 }

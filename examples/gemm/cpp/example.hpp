@@ -84,13 +84,13 @@ inline std::vector<float> whole_numbers(int64_t count, int modulus) {
 
 // Row-major (rows, columns) as column-major.
 inline std::vector<float> turned(const std::vector<float>& values, int64_t rows, int64_t columns) {
-  std::vector<float> found(values.size());
+  std::vector<float> reordered(values.size());
   for (int64_t i = 0; i < rows; ++i) {
     for (int64_t j = 0; j < columns; ++j) {
-      found[static_cast<size_t>(j * rows + i)] = values[static_cast<size_t>(i * columns + j)];
+      reordered[static_cast<size_t>(j * rows + i)] = values[static_cast<size_t>(i * columns + j)];
     }
   }
-  return found;
+  return reordered;
 }
 
 // Elements of d that are not the product of a and b, all row-major without gaps.

@@ -1,6 +1,6 @@
 // Many sizes with one dispatcher: many_sizes LIBRARY.so
 //
-// A plan is made once for each problem and found again in less than 100 ns; zero sizes are legal.
+// A plan is made once for each problem and looked up again in less than 100 ns; zero sizes are legal.
 #include "example.hpp"
 
 int main(int argc, char** argv) {

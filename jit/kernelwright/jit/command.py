@@ -16,10 +16,11 @@ from contextlib import suppress
 
 from kernelwright.codegen.building.run_command import TIMEOUT_S, interrupt_on_signals
 from kernelwright.codegen.inputs import read_json
-from kernelwright.codegen.interface.exit_codes import EXIT_BAD_INPUT, EXIT_FAILED, of_os_error
+from kernelwright.codegen.interface.exit_codes import EXIT_BAD_INPUT, EXIT_FAILED
 from kernelwright.codegen.resources.limits import LimitError, read_limit
 from kernelwright.codegen.violations import SpecError
 from kernelwright.dispatch import Device, DeviceNameError, KernelwrightError
+from kernelwright.files.commands import ArgumentParser, os_error_code, os_error_text
 from kernelwright.jit.errors import UntrustedCacheError, UnusableCacheError
 from kernelwright.jit.registry import Registry
 
@@ -41,8 +42,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(f"error: {error}", file=sys.stderr)
         return EXIT_BAD_INPUT
     except OSError as error:
-        print(f"error: {error}", file=sys.stderr)
-        return of_os_error(error)
+        print(f"error: {os_error_text(error)}", file=sys.stderr)
+        return os_error_code(error)
     except (KernelwrightError, LimitError) as error:
         print(f"error: {error}", file=sys.stderr)
         return EXIT_FAILED
@@ -83,8 +84,8 @@ def _specs(path: str) -> list[dict[str, object]]:
 
 
 def parser() -> argparse.ArgumentParser:
-    """The options; also used for shell completion."""
-    made = argparse.ArgumentParser(
+    """The options, also for the shell's completion."""
+    made = ArgumentParser(
         "kernelwright jit",
         description="Compile the kernels that are missing, into the cache, and print the path of their library.",
     )

@@ -47,17 +47,17 @@ def kind_of(inputs: Any) -> dict[str, float]:
     return dict(zip(schema.kernel_features, schema.kernel_values({**inputs, "units": 1.0}), strict=True))
 
 
-def posed(**more: Any) -> dict[str, Any]:
+def attention_record(**more: Any) -> dict[str, Any]:
     heads = {"batch": 2, "nhead_q": 8, "nhead_k": 2, "hdim_q": 64, "dtype": "fp32", "mask": "bottom_right"}
     return dict(measurable("attention").read({**heads, **more}))
 
 
 RECORDS = [
-    posed(seqlen_q=1, seqlen_k=3000, page_size=16, mask="none"),
-    posed(seqlen_q=3, seqlen_k=777, page_size=64, window_left=128),
-    posed(seqlen_q=200, seqlen_k=500, ragged=1),
-    posed(seqlen_q=130, soft_cap=20.0, batch=1),
-    posed(seqlen_q=40, hdim_q=80, nhead_k=8, bias="alibi"),
+    attention_record(seqlen_q=1, seqlen_k=3000, page_size=16, mask="none"),
+    attention_record(seqlen_q=3, seqlen_k=777, page_size=64, window_left=128),
+    attention_record(seqlen_q=200, seqlen_k=500, ragged=1),
+    attention_record(seqlen_q=130, soft_cap=20.0, batch=1),
+    attention_record(seqlen_q=40, hdim_q=80, nhead_k=8, bias="alibi"),
 ]
 
 
@@ -81,7 +81,7 @@ def test_kernels_of_another_kind_than_the_training_data_come_behind(
     library: KernelLibrary, made: tuple[Model, Heuristic]
 ) -> None:
     """Kernels of wider heads compute narrower ones by padding: a model that saw none of that does not prefer them."""
-    problem = measurable("attention").problem(posed(seqlen_q=200, mask="none", hdim_q=128))
+    problem = measurable("attention").problem(attention_record(seqlen_q=200, mask="none", hdim_q=128))
     stage = Dispatcher(library, selection=made[1]).explain(problem).stages[0]
     specs = {kernel.identity: kernel.spec for kernel in library.kernels}
     padded = [int(specs[kernel.identity]["hdim_q"]) > 128 for kernel, _ in stage.pairs]
@@ -98,8 +98,8 @@ def test_the_number_of_splits_is_learned(library: KernelLibrary, made: tuple[Mod
 @pytest.mark.parametrize(
     "record",
     [
-        posed(seqlen_q=64, direction="backward"),
-        posed(seqlen_q=64, direction="append", seqlen_k=100, page_size=16, mask="none"),
+        attention_record(seqlen_q=64, direction="backward"),
+        attention_record(seqlen_q=64, direction="append", seqlen_k=100, page_size=16, mask="none"),
     ],
     ids=["gradients", "append"],
 )
@@ -109,4 +109,4 @@ def test_other_operations_are_left_to_predicted_times(
     problem = measurable("attention").problem(record)
     learned, analytic = Dispatcher(library, selection=made[1]), Dispatcher(library)
     assert learned.select(problem).kernel == analytic.select(problem).kernel
-    assert not any("by pick" in stage.reason.replace("not judged by", "") for stage in learned.explain(problem).stages)
+    assert not any("by pick" in stage.reason.replace("not ranked by", "") for stage in learned.explain(problem).stages)

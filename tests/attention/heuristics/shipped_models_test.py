@@ -11,8 +11,8 @@ from kernelwright.codegen.heuristics.emit import emit
 from kernelwright.codegen.heuristics.model import Model, read_model
 from kernelwright.codegen.heuristics.schema import schema_of
 from kernelwright.codegen.selecting.selection import load_archs, select
+from kernelwright.tile_engine.learning.evaluate import evaluate
 from kernelwright.tile_engine.learning.examples import examples_of
-from kernelwright.tile_engine.learning.judge import judge
 from kernelwright.tile_engine.results.csv_file import read_rows
 
 ROOT = Path(__file__).parents[3]
@@ -36,7 +36,7 @@ def test_choices_on_held_out_problems_reach_what_is_asked() -> None:
     specs = {kernel.identity: kernel.spec.model_dump(mode="json") for kernel in selection.kernels}
     schema, units = schema_of("attention"), arch.compute_units
     examples = examples_of(read_rows(HELD_OUT), specs, schema, model.dtypes, arch, units)
-    score = judge(examples, np.array([model.predict(row) for row in examples.features.tolist()]))
+    score = evaluate(examples, np.array([model.predict(row) for row in examples.features.tolist()]))
     assert score.problems >= 300
     reached = {"mean": score.mean, "median": score.median, "p10": score.p10, "min": score.minimum, "3": score.top[3]}
     asked = {"mean": 0.97, "median": 0.99, "p10": 0.92, "min": 0.75, "3": 0.99}

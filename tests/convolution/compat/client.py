@@ -69,7 +69,7 @@ def opened(path: Path) -> Any:
     return library
 
 
-def posed(p: ConvProblem) -> Problem:
+def native_problem(p: ConvProblem) -> Problem:
     """The same problem as the familiar struct."""
     made = Problem(N=p.n, G=p.groups, C=p.c, K=p.k, direction=DIRECTIONS.index(p.direction), split_k=1)
     for name, field, missing in (
@@ -93,6 +93,6 @@ def check_runs(library: Any, p: ConvProblem) -> None:
     a, b = (rng.integers(-3, 4, shape).astype(np.float32) for shape in shapes[:2])
     c = np.full(shapes[2], np.nan, np.float32)
     pointers = [one.ctypes.data for one in (a, b, c)]
-    time = library.conv_dispatcher_run(*pointers, ctypes.byref(posed(p)), None)
+    time = library.conv_dispatcher_run(*pointers, ctypes.byref(native_problem(p)), None)
     assert time > 0, library.conv_dispatcher_last_error()
     np.testing.assert_array_equal(c, convolve(p, a, b))

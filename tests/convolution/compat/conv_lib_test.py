@@ -14,7 +14,16 @@ from typing import Any
 import numpy as np
 import pytest
 
-from convolution.compat.client import DIRECTIONS, FAMILIAR, OLDER, OWN, WeightProblem, check_runs, opened, posed
+from convolution.compat.client import (
+    DIRECTIONS,
+    FAMILIAR,
+    OLDER,
+    OWN,
+    WeightProblem,
+    check_runs,
+    native_problem,
+    opened,
+)
 from convolution.correctness.cases import random_problems
 from kernelwright.dispatch import ConvProblem
 from kernelwright.dispatch.testdata import mocks
@@ -41,14 +50,14 @@ def symmetric(direction: str) -> list[ConvProblem]:
 def test_results_are_right(library: Any, kernels: Path, direction: str) -> None:
     init(library, kernels)
     for p in symmetric(direction):
-        assert library.conv_dispatcher_is_supported(posed(p)) == 1, library.conv_dispatcher_last_error()
+        assert library.conv_dispatcher_is_supported(native_problem(p)) == 1, library.conv_dispatcher_last_error()
         check_runs(library, p)
 
 
 @pytest.mark.parametrize("slices", [-1, 0, 1, 3])
 def test_backward_weight_in_slices(library: Any, kernels: Path, slices: int) -> None:
     init(library, kernels)
-    problem = posed(symmetric("backward_weight")[0])
+    problem = native_problem(symmetric("backward_weight")[0])
     problem.split_k = slices
     assert library.conv_dispatcher_is_supported(problem) == (slices < 2), library.conv_dispatcher_last_error()
     assert (b"split_k is 3" in library.conv_dispatcher_last_error()) == (slices == 3)  # CPU kernels add up themselves
@@ -69,7 +78,7 @@ def test_names_counts_and_selection(library: Any, kernels: Path) -> None:
     assert len(names) == 4
     for index, buffer, size in ((4, text, 256), (-1, text, 256), (0, text, 5), (0, None, 0)):
         assert library.conv_dispatcher_get_kernel_name(index, buffer, size) == -1
-    problem = posed(symmetric("forward")[0])
+    problem = native_problem(symmetric("forward")[0])
     assert library.conv_dispatcher_select_kernel(problem, text, 256) == 0 and text.value in names
     assert b"_fwd_fp32_" in text.value
     assert library.conv_dispatcher_select_kernel(problem, text, 5) == -1
@@ -86,7 +95,7 @@ def test_the_dtype_decides(library: Any, kernels: Path) -> None:
     assert (library.conv_dispatcher_has_kernels(), library.conv_dispatcher_has_bwd_data()) == (1, 0)
     zeros = np.zeros(1 << 16, np.uint16)
     data = zeros.ctypes.data
-    problem = posed(symmetric("backward_data")[0])
+    problem = native_problem(symmetric("backward_data")[0])
     assert library.conv_dispatcher_is_supported(problem) == 0
     assert library.conv_dispatcher_run(data, data, data, problem, None) == -2
     assert b"bf16" in library.conv_dispatcher_last_error()
@@ -100,7 +109,7 @@ def test_libraries_of_another_operation_are_told(library: Any, tmp_path: Path) -
 def test_wrong_arguments_are_minus_one_with_a_sentence(library: Any, kernels: Path) -> None:
     zeros = np.zeros(1 << 16, np.float32)
     data = zeros.ctypes.data
-    problem = posed(ConvProblem("forward", 1, 4, 4, (6, 6), 3))
+    problem = native_problem(ConvProblem("forward", 1, 4, 4, (6, 6), 3))
     assert library.conv_dispatcher_run(data, data, data, problem, None) == -1
     assert b"call conv_dispatcher_init() first" in library.conv_dispatcher_last_error()
     init(library, kernels)
@@ -113,12 +122,12 @@ def test_wrong_arguments_are_minus_one_with_a_sentence(library: Any, kernels: Pa
         ("stride_h", 0, b"stride along h = 0"), ("filter_y", 9, b"leaves no output along h"),
         ("pad_w", -1, b"pad"), ("N", -1, b"n = -1"),
     ):  # fmt: skip
-        wrong = posed(ConvProblem("forward", 1, 4, 4, (6, 6), 3, groups=2))
+        wrong = native_problem(ConvProblem("forward", 1, 4, 4, (6, 6), 3, groups=2))
         setattr(wrong, field, value)
         assert library.conv_dispatcher_run(data, data, data, wrong, None) == -1
         assert words in library.conv_dispatcher_last_error(), library.conv_dispatcher_last_error()
         assert library.conv_dispatcher_is_supported(wrong) == 0
-    huge = posed(ConvProblem("forward", 1, 4, 4, (6, 6), 3))
+    huge = native_problem(ConvProblem("forward", 1, 4, 4, (6, 6), 3))
     for field in ("N", "C", "input_h", "input_w", "K"):
         setattr(huge, field, 2**31 - 1)
     assert library.conv_dispatcher_run(data, data, data, huge, None) == -1
@@ -160,7 +169,7 @@ def test_the_older_library_for_backward_weight(library: Any, kernels: Path, monk
     assert library.conv_bwdw_get_kernel_name(1, text, 256) == -1
     assert b"index = 1; allowed: below 1" in library.conv_dispatcher_last_error()
     p = symmetric("backward_weight")[0]
-    full, x, dy = posed(p), np.ones(p.x_shape, np.float32), np.ones(p.y_shape, np.float32)
+    full, x, dy = native_problem(p), np.ones(p.x_shape, np.float32), np.ones(p.y_shape, np.float32)
     older = WeightProblem(**{name: getattr(full, name) for name, _ in WeightProblem._fields_})
     results = [np.full(p.w_shape, np.nan, np.float32) for _ in range(2)]
     assert library.conv_bwdw_run(x.ctypes.data, dy.ctypes.data, results[0].ctypes.data, older, None) > 0

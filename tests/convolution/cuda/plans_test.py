@@ -80,9 +80,9 @@ def test_images_that_tma_cannot_walk_through_are_copied(
     dispatcher: Dispatcher, direction: str, fields: dict[str, Any]
 ) -> None:
     """What a launch needs is the copy: a line for each output, in fp32 for gradients, and packed weights."""
-    posed = problem(direction, **fields)
-    outputs, line = posed.n * math.prod(posed.out_size), posed.c * math.prod(posed.filter)
-    plan = dispatcher.plan(posed)
+    wanted = problem(direction, **fields)
+    outputs, line = wanted.n * math.prod(wanted.out_size), wanted.c * math.prod(wanted.filter)
+    plan = dispatcher.plan(wanted)
     assert plan.workspace_bytes >= outputs * line * (4 if direction == "backward_data" else 2)
     near = problem(direction, c=64, k=64, stride=2)
     assert dispatcher.plan(near).workspace_bytes < near.n * math.prod(near.out_size) * 64 * 9 * 2
@@ -92,12 +92,12 @@ def test_images_that_tma_cannot_walk_through_are_copied(
 @pytest.mark.parametrize("residual", [False, True])
 @pytest.mark.parametrize("activation", ["none", "relu", "gelu", "fast_gelu", "silu", "sigmoid", "tanh"])
 def test_one_kernel_serves_every_epilogue(dispatcher: Dispatcher, bias: bool, residual: bool, activation: str) -> None:
-    posed = problem("forward", bias=bias, residual=residual, activation=activation)
-    assert dispatcher.plan(posed).kernel.spec["activation"] == "any"
+    wanted = problem("forward", bias=bias, residual=residual, activation=activation)
+    assert dispatcher.plan(wanted).kernel.spec["activation"] == "any"
 
 
 @pytest.mark.parametrize(
-    ("posed", "reason"),
+    ("wanted", "reason"),
     [
         (problem(n=1 << 22), "31 bits"),
         (problem(stride=9, n=1 << 30), "31 bits|at most"),
@@ -105,14 +105,14 @@ def test_one_kernel_serves_every_epilogue(dispatcher: Dispatcher, bias: bool, re
     ],
 )
 def test_what_a_kernel_cannot_do_is_refused_with_its_reason(
-    dispatcher: Dispatcher, posed: ConvProblem, reason: str
+    dispatcher: Dispatcher, wanted: ConvProblem, reason: str
 ) -> None:
     with pytest.raises(NoKernelError, match=reason):
-        dispatcher.plan(posed)
+        dispatcher.plan(wanted)
 
 
 @pytest.mark.parametrize(
-    ("posed", "reason"),
+    ("wanted", "reason"),
     [
         (problem("forward", c=24, k=24, groups=24, dilation=2), "without dilation"),
         (problem("forward", c=24, k=24, groups=24, stride=3), "strides of 1 and 2"),
@@ -120,9 +120,9 @@ def test_what_a_kernel_cannot_do_is_refused_with_its_reason(
         (problem("forward"), "one channel in and out"),
     ],
 )
-def test_what_a_depthwise_kernel_leaves_to_products(dispatcher: Dispatcher, posed: ConvProblem, reason: str) -> None:
-    assert not dispatcher.plan(posed).kernel.spec["depthwise"]
-    (stage,) = dispatcher.explain(posed).stages
+def test_what_a_depthwise_kernel_leaves_to_products(dispatcher: Dispatcher, wanted: ConvProblem, reason: str) -> None:
+    assert not dispatcher.plan(wanted).kernel.spec["depthwise"]
+    (stage,) = dispatcher.explain(wanted).stages
     assert any(reason in (kernel.reason or "") for kernel in stage.kernels)
 
 

@@ -37,17 +37,17 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> tuple[Model, Heuristic]:
     return read_model(folder / "model.json"), Heuristic(out)
 
 
-def posed(direction: str, **more: Any) -> dict[str, Any]:
+def conv_record(direction: str, **more: Any) -> dict[str, Any]:
     plain = {"n": 2, "c": 32, "k": 64, "hi": 14, "wi": 17, "y": 3, "x": 3, "pad_h": 1, "pad_w": 1, "dtype": "fp32"}
     return dict(measurable("convolution").read({"direction": direction, **plain, **more}))
 
 
 RECORDS = [
-    posed("forward"),
-    posed("forward", c=3, y=7, x=7, stride_h=2, stride_w=2),  # folded on a GPU
-    posed("backward_data", stride_h=2, stride_w=2, di=9, z=3, pad_d=1),
-    posed("backward_weight", n=16, c=48, g=4),
-    posed("forward", c=64, g=64),
+    conv_record("forward"),
+    conv_record("forward", c=3, y=7, x=7, stride_h=2, stride_w=2),  # folded on a GPU
+    conv_record("backward_data", stride_h=2, stride_w=2, di=9, z=3, pad_d=1),
+    conv_record("backward_weight", n=16, c=48, g=4),
+    conv_record("forward", c=64, g=64),
 ]
 
 

@@ -97,13 +97,13 @@ class Bench:
         self._built_in = {name: self.spec.get(name, getattr(Case, name)) for name in ("num_d", "d_op", "activation")}
         self.grouped = bool(self.spec.get("grouped"))
 
-    def posed(self, case: Case) -> Case:
+    def ready(self, case: Case) -> Case:
         """The case with the kernel's own epilogue, unless that is any."""
         return case if self._built_in["activation"] == "any" else replace(case, **self._built_in)
 
     def operands(self, case: Case) -> Operands:
         """New ones for a case."""
-        case = self.posed(case)
+        case = self.ready(case)
         return Operands(self, case, np.random.default_rng([case.m, case.n, case.k]))
 
     def run(self, case: Case, repeats: int | None = None) -> bytes:
@@ -111,7 +111,7 @@ class Bench:
 
         Three times unless told otherwise; once where sums are exact, so that any other bits are wrong.
         """
-        case = self.posed(case)
+        case = self.ready(case)
         repeats = repeats or (1 if case.whole else 3)
         rng = np.random.default_rng([case.m, case.n, case.k])
         shapes = [case, *(replace(case, m=m, n=n, k=k) for m, n, k in case.groups)]
@@ -119,7 +119,7 @@ class Bench:
         results = [self._launch(shapes, operands) for _ in range(repeats)]
         assert all(result == results[0] for result in results), "repeats differ"
         for shape, each in zip(shapes, operands, strict=True):
-            self._judge(shape, each)
+            self._check_result(shape, each)
         return results[0]
 
     def _launch(self, shapes: list[Case], operands: list[Operands]) -> bytes:
@@ -148,7 +148,7 @@ class Bench:
 
     def problem(self, case: Case, x: Operands) -> Any:
         """``kw_gemm_problem`` of a case."""
-        case = self.posed(case)
+        case = self.ready(case)
         made = structs.GemmProblem(ctypes.sizeof(structs.GemmProblem), GemmOp.GEMM.number, *self._kind(), case.split_k)
         made.m, made.n, made.k = case.m, case.n, case.k
         made.lda, made.ldb, made.ldc = (x.leading[name] for name in "abc")
@@ -188,7 +188,7 @@ class Bench:
         read = [block for x in operands for block in (x.a, x.b, *([x.c] if case.beta else []))]
         self.kernel.launch(plan, args, read, [x.d for x in operands])
 
-    def _judge(self, case: Case, x: Operands) -> None:
+    def _check_result(self, case: Case, x: Operands) -> None:
         inputs, actual = x.inputs(self, case), x.d.values
         wanted = reference.exact(inputs)
         if inputs.integers or (case.whole and case.activation in reference.PIECEWISE_LINEAR):

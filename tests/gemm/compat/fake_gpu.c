@@ -122,7 +122,7 @@ EXPORT int fake_other_context_is_current(int device) { return current_context ==
 EXPORT int cuInit(unsigned flags) { return flags == 0 ? 0 : 1; }
 EXPORT int cuDeviceGet(int* device, int ordinal) { return ordinal == 0 || ordinal == 1 ? (*device = ordinal, 0) : 101; }
 EXPORT int cuDevicePrimaryCtxRetain(void** result, int device) { return *result = &contexts[device], 0; }
-EXPORT int cuCtxGetCurrent(void** found) { return *found = current_context, 0; }
+EXPORT int cuCtxGetCurrent(void** context) { return *context = current_context, 0; }
 EXPORT int cuCtxSetCurrent(void* wanted) {
   uses_cuda = 1;
   for (int i = 0; i < 2; ++i) {

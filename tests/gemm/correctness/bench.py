@@ -175,7 +175,7 @@ class Bench:
         used = self._shuffled(case, b) if self.b_format else b
         results = [self._launch(case, a, used, c, ds) for _ in range(repeats)]
         try:
-            self._judge(case, inputs, results[0].values, rng)
+            self._check_result(case, inputs, results[0].values, rng)
             for result in results:
                 result.assert_untouched_around()
                 assert result.values.tobytes() == results[0].values.tobytes(), "repeats differ"
@@ -224,7 +224,7 @@ class Bench:
             workspace.assert_untouched_around()
         return result
 
-    def _judge(self, case: Case, inputs: Inputs, result: Array, rng: np.random.Generator) -> None:
+    def _check_result(self, case: Case, inputs: Inputs, result: Array, rng: np.random.Generator) -> None:
         expected = exact(inputs)
         if inputs.integers or (case.whole and inputs.activation in PIECEWISE_LINEAR):
             wanted = rounded(expected, inputs.dtype).astype(np.float64)

@@ -60,7 +60,7 @@ class GroupedBench(Bench):
         for number, (case, blocks) in enumerate(zip(cases, operands, strict=True)):
             try:
                 inputs = self._inputs(case, blocks["a"], blocks["b"], blocks["c"], [])
-                self._judge(case, inputs, results[0][number].values, np.random.default_rng(case.seed))
+                self._check_result(case, inputs, results[0][number].values, np.random.default_rng(case.seed))
                 for result in results:
                     result[number].assert_untouched_around()
                     same = result[number].values.tobytes() == results[0][number].values.tobytes()

@@ -61,19 +61,19 @@ def test_a_kernel_of_any_epilogue_is_posed_each(tmp_path: Path) -> None:
     library = KernelLibrary.load(folder)
     (kernel,) = (kernel for kernel in library.kernels if "_Add_" in kernel.name)
     bench = Bench(library, replace(kernel, spec=entry["spec"]))
-    posed: set[tuple[int, str]] = set()
+    covered: set[tuple[int, str]] = set()
     for case in random_cases(80, most=40, work=2e4):
         fitted = bench.fitted(case)
         assert bench.refusal(fitted) is None and fitted.epilogue is not None
         number, d_op, activation = fitted.epilogue
-        posed |= {(number, d_op), (number, activation)}
+        covered |= {(number, d_op), (number, activation)}
         if activation in ("none", "relu"):
             bench.check(fitted, repeats=2)
         elif min(case.m, case.n) > 1:
             with pytest.raises(AssertionError, match="epilogue="):
                 bench.check(replace(fitted, whole=False), repeats=1)
-    assert {(number, d_op) for number in range(5) for d_op in ("add", "multiply")} <= posed
-    assert {activation for _, activation in posed} >= {"none", "relu", "gelu", "fast_gelu", "silu", "sigmoid", "tanh"}
+    assert {(number, d_op) for number in range(5) for d_op in ("add", "multiply")} <= covered
+    assert {activation for _, activation in covered} >= {"none", "relu", "gelu", "fast_gelu", "silu", "sigmoid", "tanh"}
 
 
 def test_groups_are_posed_and_right(library: KernelLibrary) -> None:

@@ -132,8 +132,8 @@ EXPORT int fake_check_device(int device, char* reason, size_t bytes) {
   return (int)kw_backend_check_device(device, reason, bytes);
 }
 EXPORT int fake_multiprocessors(int device) {
-  int found = 0;
-  return kw_cuda_multiprocessors(device, &found) == KW_OK ? found : -1;
+  int count = 0;
+  return kw_cuda_multiprocessors(device, &count) == KW_OK ? count : -1;
 }
 EXPORT int fake_encode(void) {
   CUtensorMap map;

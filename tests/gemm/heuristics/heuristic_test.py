@@ -76,8 +76,8 @@ def test_other_problems_are_left_to_predicted_times(
 ) -> None:
     learned, analytic = Dispatcher(library, selection=heuristic), Dispatcher(library)
     assert learned.select(problem).kernel == analytic.select(problem).kernel
-    assert ": not judged by pick" in learned.select(problem).reason
-    assert ": not judged by pick" in learned.explain(problem).reason
+    assert ": not ranked by pick" in learned.select(problem).reason
+    assert ": not ranked by pick" in learned.explain(problem).reason
 
 
 def test_a_library_is_built_with_its_model(model: Model, tmp_path: Path) -> None:
@@ -92,7 +92,7 @@ def test_a_library_is_built_with_its_model(model: Model, tmp_path: Path) -> None
     (best,) = (kernel for kernel in explained.kernels if kernel.rank == 1)
     inputs = learnable("gemm").inputs({"m": 64, "n": 64, "k": 64, "batch": 1}, best_spec(library, best.identity), 0)
     row = schema_of("gemm").values({**inputs, "units": len(os.sched_getaffinity(0))})
-    assert explained.judge == "pick" and best.score == pytest.approx(-model.predict(row), abs=1e-9)
+    assert explained.ranked_by == "pick" and best.score == pytest.approx(-model.predict(row), abs=1e-9)
 
 
 def best_spec(library: KernelLibrary, identity: str) -> Mapping[str, Any]:

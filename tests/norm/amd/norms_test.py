@@ -61,18 +61,18 @@ BACKWARD = [(arch, kind, dtype) for arch in TRIED for kind in KINDS for dtype in
 def test_norms_of_every_type(arch: str, kind: str, dtype: str, result: str) -> None:
     fnuz = load(arch).fp8_format == "fnuz"
     for seed, (rows, columns, shift, gap) in enumerate(SHAPES):
-        posed = problem(kind, rows, columns, gap, dtype=dtype, dtype_y=result, residual=seed % 2 == 1)
+        drawn = problem(kind, rows, columns, gap, dtype=dtype, dtype_y=result, residual=seed % 2 == 1)
         with device.configure(checks=CHECKS, seed=seed):
-            check(dispatcher(arch, kind), posed, seed, Simulated(), fnuz=fnuz, shift=shift)
+            check(dispatcher(arch, kind), drawn, seed, Simulated(), fnuz=fnuz, shift=shift)
 
 
 @pytest.mark.thorough(keep=2)
 @pytest.mark.parametrize(("arch", "kind", "dtype"), BACKWARD)
 def test_gradients_of_every_type(arch: str, kind: str, dtype: str) -> None:
     for seed, (rows, columns, shift, gap) in enumerate(SHAPES):
-        posed = problem(kind, rows, columns, gap, dtype=dtype, backward=True, residual=seed % 2 == 1)
+        drawn = problem(kind, rows, columns, gap, dtype=dtype, backward=True, residual=seed % 2 == 1)
         with device.configure(checks=CHECKS, seed=seed):
-            check(dispatcher(arch, kind), posed, seed, Simulated(), shift=shift)
+            check(dispatcher(arch, kind), drawn, seed, Simulated(), shift=shift)
 
 
 @pytest.mark.thorough(instead="test_norms_of_every_type")
@@ -80,8 +80,8 @@ def test_gradients_of_every_type(arch: str, kind: str, dtype: str) -> None:
 def test_weights_may_be_wide_or_absent(arch: str) -> None:
     for seed, fields in enumerate(({"dtype_w": "fp32"}, {"weight": False})):
         for backward in (False, True):
-            posed = problem("layer", 5, 75, 0, dtype="bf16", backward=backward, **fields)
-            check(dispatcher(arch, "layer"), posed, seed, Simulated())
+            drawn = problem("layer", 5, 75, 0, dtype="bf16", backward=backward, **fields)
+            check(dispatcher(arch, "layer"), drawn, seed, Simulated())
     bare = NormProblem("rms", 3, 40, dtype="fp16", weight=False, backward=True)
     check(dispatcher(arch, "rms"), bare, 2, Simulated())
 
@@ -89,8 +89,8 @@ def test_weights_may_be_wide_or_absent(arch: str) -> None:
 @pytest.mark.thorough(instead="test_gradients_of_every_type")
 @pytest.mark.parametrize("arch", TRIED)
 def test_many_rows_are_added_up_in_slices_with_the_same_bits(arch: str) -> None:
-    posed = problem("layer", 700, 24, 0, dtype="bf16", backward=True)
-    check(dispatcher(arch, "layer"), posed, 0, Simulated())
+    drawn = problem("layer", 700, 24, 0, dtype="bf16", backward=True)
+    check(dispatcher(arch, "layer"), drawn, 0, Simulated())
     rng = np.random.default_rng(0)
     x, dy = rng.standard_normal((2, 700, 24), np.float32)
     runs = []

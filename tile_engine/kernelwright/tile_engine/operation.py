@@ -55,8 +55,8 @@ class Learnable(Protocol):
     def inputs(self, record: Record, spec: Mapping[str, Any], value: int) -> Mapping[str, float] | None:
         """The schema's inputs except ``units``, as C computes them from the structs of problem and kernel.
 
-        ``value`` is the value of what the problem leaves open, else 0. None for a problem that compiled models do not
-        judge, according to the schema's ``judges``.
+        ``value`` is what is chosen where the problem leaves something open, else 0. None for a problem of which a
+        compiled model ranks none, as ``applies`` of the schema says.
         """
 
     def family(self, record: Record) -> str:
@@ -98,8 +98,8 @@ class Measurable(Protocol):
     def problem(self, record: Record) -> Any:
         """The problem for a dispatcher to plan."""
 
-    def posed(self, problem: object) -> Record | None:
-        """The record that poses a problem, or one on which kernels take as long; None if there is none."""
+    def record_of(self, problem: object) -> Record | None:
+        """The record that poses a problem, or one on which kernels take as long; None where there is no such record."""
 
     def origin(self, record: Record) -> tuple[str, str]:
         """The public model with a layer of a record's extents, and the layer; the first of several, "" for none."""

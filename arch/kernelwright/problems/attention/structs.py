@@ -9,7 +9,7 @@ from kernelwright.problems.structs import members
 
 VERSION = description.VERSION.value
 _OPS = tuple(words.AttentionOp.names)
-# By name here, by number in the C ABI. Stages are not posed by callers.
+# By name here, by number in the C ABI. Callers do not ask for stages.
 DIRECTIONS = dict(zip(("forward", "backward"), _OPS, strict=False))
 APPEND = words.AttentionOp.ATTENTION_APPEND.number
 STAGES = {op: "forward" if op < APPEND else "backward" for op in _OPS[2:] if op != APPEND}

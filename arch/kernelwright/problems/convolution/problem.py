@@ -23,9 +23,9 @@ _COUNTS = ("n", "c", "k", "groups")
 _SAME = (*_COUNTS, "layout", "bias", "residual", "activation", "split_k", "alpha", "beta")  # in C too, as single values
 
 DIRECTIONS = {name.removeprefix("conv ").replace(" ", "_"): code for name, code in tuple(ConvOp.codes.items())[:3]}
-"""Operations that callers pose, by the direction of a problem."""
+"""Operations that callers ask for, by the direction of a problem."""
 STAGES = dict.fromkeys(tuple(ConvOp.names)[3:], "backward_weight")
-"""Stages, which callers do not pose: the direction of the whole by operation."""
+"""Stages, which callers do not ask for: the direction of the whole by operation."""
 
 Extents = int | Sequence[int]
 Strides = tuple[int, ...]

@@ -81,7 +81,7 @@ class GemmProblem(BaseProblem):
     b_format: int = 0
 
     read_arrays: ClassVar[Callable[..., dict[str, Any]] | None] = None
-    """Fields of the problem that arrays pose; ``kernelwright.dispatch`` reads arrays."""
+    """Fields of the problem that arrays determine; ``kernelwright.dispatch`` reads arrays."""
 
     def __post_init__(self) -> None:
         """Fill in what follows from the other fields, then check everything."""

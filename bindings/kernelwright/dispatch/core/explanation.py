@@ -106,26 +106,26 @@ class StageExplanation:
     :ivar reason: why ``chosen`` was chosen, or that no kernel serves the stage.
     :ivar chosen: the kernel that would run; None if no kernel serves the stage.
     :ivar kernels: all kernels, best first, refused ones last.
-    :ivar judge: how they were compared: ``predicted time``, ``priority``, ``name``, or the name of a model or function.
+    :ivar ranked_by: what ordered them: ``predicted time``, ``priority``, ``name``, or the name of a model or function.
     """
 
     problem: Mapping[str, Any]
     reason: str
     chosen: RankedKernel | None
     kernels: tuple[RankedKernel, ...]
-    judge: str = ""
+    ranked_by: str = ""
 
     @classmethod
     def parse(cls, raw: Mapping[str, Any], short: Mapping[str, str]) -> StageExplanation:
         """Parse the native dispatcher's JSON; ``short`` maps identities to short descriptions."""
         kernels = tuple(_ranked(entry, short.get(entry["identity"], "")) for entry in raw["kernels"])
         chosen = next((kernel for kernel in kernels if kernel.identity == raw["chosen"]), None)
-        return cls(raw["problem"], raw["reason"], chosen, kernels, raw["judge"])
+        return cls(raw["problem"], raw["reason"], chosen, kernels, raw["ranked_by"])
 
     def __repr__(self) -> str:
-        """Reason, judge and the chosen kernel."""
+        """Reason, what ranked, and the chosen kernel."""
         chosen = "none" if self.chosen is None else self.chosen.short
-        return f"<StageExplanation: {chosen} of {len(self.kernels)},\n judged by {self.judge}: {self.reason}>"
+        return f"<StageExplanation: {chosen} of {len(self.kernels)},\n ranked by {self.ranked_by}: {self.reason}>"
 
     @property
     def pairs(self) -> tuple[tuple[RankedKernel, RankedValue], ...]:
@@ -144,11 +144,11 @@ class Explanation:
     """The ranking of every kernel for one problem, best first; ``str()`` is a table.
 
     :ivar problem: the problem.
-    :ivar selection: the selection requested of the dispatcher, such as ``auto``; ``judge`` says what it resolved to.
-    :ivar stages: the ranking of each stage: one, unless a launch starts several kernels in sequence. A stage that no
-        kernel serves is the last one.
-    :ivar simulated: name of the simulated device, or None. On such a device, scores in microseconds are predictions for
-        real hardware; nothing was measured.
+    :ivar selection: what the dispatcher was asked for, such as ``auto``; ``ranked_by`` says what that came to.
+    :ivar stages: the ranking of each stage: one, unless a launch starts several kernels one behind the other. After a
+        stage that no kernel serves, there are no more.
+    :ivar simulated: name of the simulated device, or None. Scores in microseconds are then predictions for real
+        hardware; nothing was measured.
     """
 
     problem: Problem
@@ -176,9 +176,9 @@ class Explanation:
         return self.stages[0].reason if self.stages[-1].chosen is not None else self.stages[-1].reason
 
     @property
-    def judge(self) -> str:
-        """How the kernels of the first stage were compared: ``predicted time``, or the name of a model or function."""
-        return self.stages[0].judge
+    def ranked_by(self) -> str:
+        """What compared the kernels of the first stage: ``predicted time``, or what a model or function is called."""
+        return self.stages[0].ranked_by
 
     @property
     def kernels(self) -> tuple[RankedKernel, ...]:
@@ -199,8 +199,8 @@ class Explanation:
 
     @property
     def _title(self) -> str:
-        judged = "" if self.judge == self.selection else f", judged by {self.judge}"
-        return f"{self.problem}, selection {self.selection}{judged}: {self.reason}"
+        ranked = "" if self.ranked_by == self.selection else f", ranked by {self.ranked_by}"
+        return f"{self.problem}, selection {self.selection}{ranked}: {self.reason}"
 
     def __str__(self) -> str:
         """A table with a line for each usable kernel of each stage, and one for each reason why others are refused."""
@@ -210,7 +210,7 @@ class Explanation:
         lines += [claim for claim in sorted({claim_of(kernel.arch) for kernel in self.kernels}) if claim]
         for number, stage in enumerate(self.stages):
             if len(self.stages) > 1:
-                lines.append(f"stage {number}, judged by {stage.judge}: {stage.reason}")
+                lines.append(f"stage {number}, ranked by {stage.ranked_by}: {stage.reason}")
             rows = _rows(stage.kernels)
             width = max((len(label) for _, label, _ in rows), default=0)
             for rank, label, kernel in rows:

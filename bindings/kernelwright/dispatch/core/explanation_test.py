@@ -22,7 +22,7 @@ def kernel(name: str, rank: int | None, **fields: Any) -> dict[str, Any]:
 def stage(chosen: str | None, *kernels: dict[str, Any]) -> dict[str, Any]:
     reason = f"{chosen} is best" if chosen else "no kernel serves this problem"
     said = {"problem": {"op": "part"}, "chosen": chosen and chosen * 3, "reason": reason, "kernels": kernels}
-    return {**said, "judge": "predicted time"}
+    return {**said, "ranked_by": "predicted time"}
 
 
 def explanation(*stages: dict[str, Any]) -> Explanation:
@@ -38,10 +38,10 @@ def test_every_stage_has_a_ranking() -> None:
     assert explained.chosen is explained.stages[0].chosen and explained.reason == "split is best"
     assert [one.name for one in explained] == ["split", "wide"] and explained.stages[1].problem == {"op": "part"}
     lines = str(explained).splitlines()
-    assert lines[0] == "gemm fp32 rcr 1x2x3, selection auto, judged by predicted time: split is best"
+    assert lines[0] == "gemm fp32 rcr 1x2x3, selection auto, ranked by predicted time: split is best"
     assert "fitted to measurements that AMD published" in lines[1] and lines[1].endswith("never measured by us")
-    assert lines[2] == "stage 0, judged by predicted time: split is best"
-    assert lines[5] == "stage 1, judged by predicted time: combine is best"
+    assert lines[2] == "stage 0, ranked by predicted time: split is best"
+    assert lines[5] == "stage 1, ranked by predicted time: combine is best"
     assert lines[3].endswith("1 tiles in 1 waves, split_k=4") and lines[4].endswith("no: it is too wide")
 
 

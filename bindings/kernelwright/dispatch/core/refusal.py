@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
 from typing import Any, Protocol
 
@@ -40,6 +41,12 @@ def advice(problem: Any, core: Kernels) -> tuple[str, ...]:
     differing, kernel, reason = min(known, key=lambda one: len(one[0]))  # on ties, the native ranking's first
     why = _differences(differing, kernel.spec) if differing else f"which refuses it: {reason}"
     return f"nearest: {kernel.short}, {why}", *lines
+
+
+def in_short(reason: str, kernels: Mapping[str, KernelEntry]) -> str:
+    """``reason`` with short names of kernels in place of full ones."""
+    short = {kernel.name: kernel.short for kernel in kernels.values()}
+    return re.sub(r"[\w.]+", lambda word: short.get(word[0], word[0]), reason)
 
 
 def shortest(problem: Any) -> str:

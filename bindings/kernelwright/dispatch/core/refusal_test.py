@@ -99,3 +99,9 @@ def test_an_error_says_what_is_missing_in_one_line_and_then_what_to_do(tmp_path:
     assert "registry.add_problems([GemmProblem(m=5, n=9, k=64, dtype='bf16')])" in advice[-1]
     again = pickle.loads(pickle.dumps(caught.value))
     assert str(again) == str(caught.value) and type(again) is NoKernelError
+
+
+def test_reasons_have_short_names() -> None:
+    kernels = Kernels(gemm_spec("fp32"), gemm_spec("bf16")).kernels
+    said = refusal.in_short("k0 and 1 more: k is odd; k1: no; k12: other", kernels)
+    assert said == "fp32 rcr 128x128x32 and 1 more: k is odd; bf16 rcr 128x128x32: no; k12: other"

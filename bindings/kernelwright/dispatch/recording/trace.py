@@ -19,10 +19,10 @@ VERSION = 1
 
 @dataclass
 class Entry:
-    """The counts of one problem.
+    """How often a program asked for a problem.
 
     :ivar op: the operation, such as ``gemm``.
-    :ivar arch: architecture of the libraries.
+    :ivar arch: the architecture of the libraries that were asked.
     :ivar problem: fields of the problem that differ from their defaults, as JSON values.
     :ivar count: number of launches.
     :ivar unserved: number of times that no kernel served it.
@@ -43,8 +43,8 @@ class Entry:
 def entry(problem: Any, arch: str, count: int = 0, unserved: int = 0) -> Entry:
     """The entry of a problem object. A field is omitted if the problem stays the same without it."""
     given = operation.fewest_fields(problem)
-    posed = operation.of_problem(problem)
-    return Entry(posed.recorded or posed.name, arch, json.loads(json.dumps(given)), count, unserved)
+    offered = operation.of_problem(problem)
+    return Entry(offered.recorded or offered.name, arch, json.loads(json.dumps(given)), count, unserved)
 
 
 def read_trace(path: str | os.PathLike[str]) -> list[Entry]:

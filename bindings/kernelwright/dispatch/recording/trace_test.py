@@ -45,7 +45,7 @@ def test_a_trace_calls_an_operation_as_the_operation_says(monkeypatch: pytest.Mo
     known = operation.of_problem(problem)
     for recorded, word in (("", "sum, of rows"), ("sum", "sum")):
         renamed = dataclasses.replace(known, name="sum, of rows", recorded=recorded)
-        monkeypatch.setattr(operation, "of_problem", lambda posed, renamed=renamed: renamed)
+        monkeypatch.setattr(operation, "of_problem", lambda offered, renamed=renamed: renamed)
         assert entry(problem, "x86_64_v3").op == word
 
 

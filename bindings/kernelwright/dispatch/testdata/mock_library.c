@@ -6,7 +6,7 @@
  * kernel that does nothing), MOCK_VARIANTS (instead of the plain kernels one of each variant, and a plain one),
  * MOCK_ANY_EPILOGUE (of the variants, the one that adds serves any epilogue), MOCK_IDLE (no variant computes anything),
  * MOCK_FP8_FORMAT (kw_fp8_format of the architecture), MOCK_STREAMS (the row-major kernel is launched by a GPU runtime
- * that is linked in), MOCK_MODEL (a selection model of this version comes with it, which judges fp32 problems of 100
+ * that is linked in), MOCK_MODEL (a selection model of this version comes with it, which ranks fp32 problems of 100
  * rows or fewer and prefers large tiles).
  */
 #include <stdio.h>

@@ -1,4 +1,4 @@
-/* Selection models of version MOCK_MODEL: one that judges no problem, and one that prefers large tiles. */
+/* Selection models of version MOCK_MODEL: one that ranks no problem, and one that prefers large tiles. */
 static kw_status other_score(void* user, const kw_problem* problem, kw_candidate* candidates, uint64_t count) {
   (void)user, (void)problem, (void)candidates, (void)count;
   return KW_UNSUPPORTED;

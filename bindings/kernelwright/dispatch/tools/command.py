@@ -11,6 +11,7 @@ from importlib import metadata
 from pathlib import Path
 
 from kernelwright.dispatch.tools import doctor
+from kernelwright.files.commands import os_error_code, os_error_text
 from kernelwright.files.proposals import closest
 
 _EXIT_FAILED, _EXIT_BAD_INPUT = 1, 2
@@ -49,8 +50,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 0
     except OSError as error:
         _drop_unwritten()
-        print(f"error: {error}", file=sys.stderr)
-        return _EXIT_FAILED
+        print(f"error: {os_error_text(error)}", file=sys.stderr)
+        return os_error_code(error)
     except KeyboardInterrupt:
         print("error: interrupted", file=sys.stderr)
         return _EXIT_FAILED

@@ -80,7 +80,8 @@ def test_a_full_disk_is_one_line() -> None:
         ended = subprocess.run(
             [sys.executable, "-c", program, "doctor"], stdout=full, stderr=subprocess.PIPE, text=True
         )
-    assert ended.returncode == 1 and ended.stderr == "error: [Errno 28] No space left on device\n"
+    said = "error: No space left on device; free some space or name a path on another disk\n"
+    assert ended.returncode == 1 and ended.stderr == said
 
 
 def test_an_interrupt_is_one_line(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:

@@ -1,13 +1,12 @@
 """``kernelwright doctor`` reports what this machine offers, as text or as one JSON object.
 
-It needs no other package; ``--verify`` needs ``kernelwright[doctor]``. Exit code 0: CPU kernels can run and every
-installed library is intact. Exit code 1: the report lists at least one problem; 3: a file differs from its digest. An
-absent GPU is not a problem.
+It needs no other package; ``--verify`` needs ``kernelwright[doctor]``. Exit codes: 0 where CPU kernels can run and
+every installed library is whole, 1 where the report lists a problem, 2 where a folder to verify is not there, 3 where a
+file differs from its digest. An absent GPU is not a problem.
 """
 
 from __future__ import annotations
 
-import argparse
 import ctypes
 import json
 import os
@@ -28,6 +27,7 @@ from kernelwright.dispatch.core.errors import DeviceError, DigestMismatchError, 
 from kernelwright.dispatch.loading import installed
 from kernelwright.dispatch.loading.library import KernelLibrary
 from kernelwright.dispatch.tools.store_check import Found, check_distributions, check_folders
+from kernelwright.files.commands import ArgumentParser
 from kernelwright.files.strict_json import parse_json, read_json
 
 # Requirements of our own distributions, and array libraries whose arrays they accept.
@@ -38,14 +38,16 @@ _PACKAGES = (
 _COMPILERS = ("g++", "clang++", "nvcc", "hipcc", "cmake")
 _HIP_RUNTIMES = ("libamdhip64.so.7", "libamdhip64.so.6")
 _MOST_DEVICES = 64
-_EXIT_MISMATCH = 3  # of kernelwright.codegen.interface.exit_codes, which is not installed everywhere
+_EXIT_BAD_INPUT, _EXIT_MISMATCH = 2, 3  # of kernelwright.codegen.interface.exit_codes, not installed everywhere
+
+_VERIFIED = "name a store of Pants ([GLOBAL].local_store_dir), a cache or a folder of libraries"
 
 Report = dict[str, Any]
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Print the report. Returns the exit code."""
-    parser = argparse.ArgumentParser("kernelwright doctor", description="Show what this machine offers to kernels.")
+    """Print the report; the exit code."""
+    parser = ArgumentParser("kernelwright doctor", description="Show what this machine offers to kernels.")
     parser.add_argument("--json", action="store_true", help="print one JSON object")
     parser.add_argument(
         "--verify",
@@ -59,6 +61,10 @@ def main(arguments: Sequence[str]) -> int:
         "the cache of the JIT; stop builds first",
     )
     given = parser.parse_args(arguments)
+    wrong = [str(path) for path in given.verify or () if not path.is_dir()]
+    if wrong:
+        print(f"error: {', '.join(wrong)}: no such folder; {_VERIFIED}", file=sys.stderr)
+        return _EXIT_BAD_INPUT
     facts = report(given.verify and [path for path in given.verify if path != Path()])
     print(json.dumps(facts, indent=1) if given.json else _text(facts))
     return _EXIT_MISMATCH if facts["damaged"] else 1 if facts["problems"] else 0
@@ -283,11 +289,7 @@ def _verified(folders: Sequence[Path], problems: list[str], damaged: list[str]) 
     findings = Found()
     own = [_pants_caches() / "lmdb_store", jit_cache()]
     named = list(folders) or [folder for folder in own if folder.is_dir()] or own
-    problems += [
-        f"{folder} is no folder; name a store of Pants ([GLOBAL].local_store_dir), a cache or a folder of libraries"
-        for folder in named
-        if not folder.is_dir()
-    ]
+    problems += [f"{folder} is no folder; {_VERIFIED}" for folder in named if not folder.is_dir()]
     check_folders([folder for folder in named if folder.is_dir()], findings)
     toolchains = _toolchain_distributions()
     check_distributions(list(toolchains), findings)

@@ -209,3 +209,9 @@ def test_other_commands_name_the_packages_that_they_need(
 
 def test_nothing_is_installed_here() -> None:
     assert list(installed.manifests("kernelwright_no_kernels")) == []
+
+
+def test_a_folder_that_is_not_there_is_bad_input(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert doctor.main(["--verify", str(tmp_path / "nothere")]) == 2
+    printed = capsys.readouterr()
+    assert printed.out == "" and "nothere: no such folder; name a store of Pants" in printed.err

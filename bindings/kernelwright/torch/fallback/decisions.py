@@ -168,8 +168,8 @@ class Decisions:
         """Decide that torch computes problems like this one and run it. Raises ``error`` if torch may not."""
         if STRICTNESS.on or (isinstance(error, DispatcherNotFoundError) and error.name) or _quantised(given[0]):
             raise error
-        posed = isinstance(error, NoKernelError) and not isinstance(error, UnservedError)
-        problem, arch = counting.last_refused() if posed else (None, "")
+        planned = isinstance(error, NoKernelError) and not isinstance(error, UnservedError)
+        problem, arch = counting.last_refused() if planned else (None, "")
         refusal = Refusal(problem, arch)
         try:
             result = refusal.run(torchs, given)

@@ -76,7 +76,7 @@ class Model:
     """Predicts log(1 + TFLOP/s) of a kernel on a problem; where the schema has a prior, log(TFLOP/s).
 
     :ivar prior: the column of the schema's prior, which trees correct; -1 for none.
-    :ivar dtypes: of A in the problems that it judges: the type of its training data first, then types of the same size.
+    :ivar dtypes: of A in the problems that it ranks: the type of its training data first, then types of the same size.
     :ivar hull: least and greatest value of each problem feature in its training data; ``kernel_hull`` those of kernel
         features.
     :ivar digest: sha256 of its content; also the identity of the compiled model.

@@ -47,14 +47,14 @@ class Abi:
     :ivar headers: of the operation, beside those of selection.
     :ivar problem: the struct that ``p`` points to; ``traits`` the one of ``t``.
     :ivar dtype: the element type that a model is for, of ``p``.
-    :ivar judges: whether features can be computed of a problem, over ``p``.
+    :ivar applies: whether features can be computed of a problem, over ``p``.
     """
 
     headers: tuple[str, ...]
     problem: str
     traits: str
     dtype: str
-    judges: str
+    applies: str
 
 
 @dataclass(frozen=True)

@@ -36,11 +36,11 @@ from kernelwright.codegen.interface.exit_codes import (
     EXIT_BAD_INPUT,
     EXIT_DEFECT,
     EXIT_FAILED,
-    of_os_error,
 )
 from kernelwright.codegen.operation import operation, operation_names
 from kernelwright.codegen.selecting.selection import Selection, load_archs, select
 from kernelwright.codegen.violations import SpecError, closest
+from kernelwright.files.commands import os_error_code, os_error_text
 
 _Command = TypeVar("_Command", bound=Callable[..., Any])
 
@@ -70,8 +70,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         _complain(str(error))
         return EXIT_BAD_INPUT
     except OSError as error:
-        _complain(str(error))
-        return of_os_error(error)
+        _complain(os_error_text(error))
+        return os_error_code(error)
     except (ActionError, BrokenKernelError, LimitError) as error:
         _complain(str(error))
         return EXIT_FAILED

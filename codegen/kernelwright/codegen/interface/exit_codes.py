@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import errno
-
 EXIT_FAILED = 1
 """A build or a check failed: a compiler, a limit, an interrupted run."""
 
@@ -15,15 +13,3 @@ EXIT_MISMATCH = 3
 
 EXIT_DEFECT = 4
 """A defect of kernelwright itself."""
-
-_OF_THE_INPUT = frozenset(
-    (
-        *(errno.ENOENT, errno.ENOTDIR, errno.EISDIR, errno.EEXIST, errno.ENOTEMPTY, errno.ELOOP, errno.ENAMETOOLONG),
-        *(errno.EACCES, errno.EPERM, errno.EROFS, errno.EINVAL),
-    )
-)
-
-
-def of_os_error(error: OSError) -> int:
-    """EXIT_BAD_INPUT where another path or its permissions would help; EXIT_FAILED for a full disk and its like."""
-    return EXIT_BAD_INPUT if error.errno in _OF_THE_INPUT or error.errno is None else EXIT_FAILED

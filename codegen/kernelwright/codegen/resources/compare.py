@@ -6,7 +6,6 @@ worse or a kernel is missing; 2 for something that is no library.
 
 from __future__ import annotations
 
-import argparse
 import json
 import sys
 from collections.abc import Iterator, Mapping, Sequence
@@ -16,6 +15,7 @@ from typing import Any
 from kernelwright.codegen.resources.quality import describe
 from kernelwright.codegen.resources.quality_columns import COLUMNS, cell
 from kernelwright.codegen.resources.report import ReportError, manifests
+from kernelwright.files.commands import ArgumentParser
 
 _EXIT_FAILED, _EXIT_BAD_INPUT = 1, 2
 Kernels = Mapping[tuple[str, str], Mapping[str, Any]]
@@ -23,7 +23,7 @@ Kernels = Mapping[tuple[str, str], Mapping[str, Any]]
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Print the differences; the exit code."""
-    parser = argparse.ArgumentParser("kernelwright compare", description="Compare the kernels of two builds.")
+    parser = ArgumentParser("kernelwright compare", description="Compare the kernels of two builds.")
     parser.add_argument("old", help="a manifest.json, a library beside one, or a folder of libraries")
     parser.add_argument("new", help="the same of the build after the change")
     parser.add_argument("--json", action="store_true", help="print one JSON object")

@@ -6,7 +6,6 @@ spills, occupancy). Exit code 0, or 2 for something that is no library, and for 
 
 from __future__ import annotations
 
-import argparse
 import json
 import sys
 from collections.abc import Iterable, Mapping, Sequence
@@ -22,6 +21,7 @@ from kernelwright.codegen.resources.quality_columns import COLUMNS, cell
 from kernelwright.codegen.resources.report import ReportError, manifests, read_object
 from kernelwright.files import arch_files
 from kernelwright.files.arch_files import ArchFileError
+from kernelwright.files.commands import ArgumentParser
 from kernelwright.files.occupancy import limiter
 
 _EXIT_BAD_INPUT = 2
@@ -30,7 +30,7 @@ Row = dict[str, Any]
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Print the report; the exit code."""
-    parser = argparse.ArgumentParser("kernelwright quality", description="Show what bounds the kernels of libraries.")
+    parser = ArgumentParser("kernelwright quality", description="Show what bounds the kernels of libraries.")
     parser.add_argument("library", nargs="+", help="a manifest.json, a library beside one, or a folder of libraries")
     parser.add_argument("--kernel", action="append", metavar="PATTERN", help="only kernels of such a name or identity")
     parser.add_argument("--executed", action="append", default=[], metavar="FILE", help="counts of a simulated launch")

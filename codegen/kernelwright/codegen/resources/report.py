@@ -6,13 +6,13 @@ beside it. Exit code 0, or 2 for something that is no library.
 
 from __future__ import annotations
 
-import argparse
 import json
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from kernelwright.files.commands import ArgumentParser
 from kernelwright.files.strict_json import read_json
 
 COSTS = "costs.json"
@@ -46,7 +46,7 @@ class ReportError(ValueError):
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Print the report; the exit code."""
-    parser = argparse.ArgumentParser("kernelwright info", description="Show what the kernels of libraries use.")
+    parser = ArgumentParser("kernelwright info", description="Show what the kernels of libraries use.")
     parser.add_argument("library", nargs="+", help="a manifest.json, a library beside one, or a folder of libraries")
     parser.add_argument("--json", action="store_true", help="print one JSON object")
     given = parser.parse_args(arguments)

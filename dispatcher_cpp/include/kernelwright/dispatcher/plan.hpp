@@ -25,7 +25,7 @@ struct Stage {
 struct alignas(64) kw_plan {
   uint64_t hash;
   const kernelwright::Operation* operation;
-  kw_problem* problem;  // as it was posed; the plan's own copy
+  kw_problem* problem;  // as the caller gave it; the plan's own copy
   kernelwright::Stage* stages;
   uint32_t stage_count;
   uint32_t key_words;

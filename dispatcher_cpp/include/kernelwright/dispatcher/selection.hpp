@@ -23,10 +23,10 @@ struct Selection {
   char* label = nullptr;
   uint32_t compute_units = 0;  // what user of a library's model points to
   bool automatic = false;      // KW_SELECT_AUTO, which resolve() made into what the others say
-  bool unjudged = false;       // libraries have models, and none judges the problem
+  bool unranked = false;       // libraries have models, and none ranks the problem
 };
 
-// What selection works with; the problem is one that is posed to kernels, not one of several stages.
+// What selection works with; the problem is one stage, which kernels serve, not a problem of several stages.
 struct Question {
   const Registry& registry;
   const Device& device;
@@ -76,10 +76,10 @@ class Ranking {
   void to_json(const Question& question, Text* text) const;
   // What to say where no kernel is usable: KW_NO_KERNEL.
   kw_status no_kernel(const Question& question) const;
-  // The callback does not judge the problem: predicted times decide.
+  // The callback does not rank the problem: predicted times decide.
   void leave_to_estimates();
-  // What compared the kernels, see judge_name().
-  const char* judge(const Question& question) const;
+  // What compared the kernels, see ranked_by_name().
+  const char* ranked_by(const Question& question) const;
   // Stores a sentence on why a kernel is not used.
   kw_status refuse(Ranked* ranked, const char* reason);
 
@@ -87,7 +87,7 @@ class Ranking {
   Vec<Ranked> ranked_;
   Vec<RankedPair> pairs_;  // of each kernel side by side, best first
   Vec<char*> texts_;
-  bool left_to_estimates_ = false;  // a callback does not judge the problem
+  bool left_to_estimates_ = false;  // a callback does not rank the problem
 };
 
 // How reasons say that another kernel has the same score.
@@ -98,15 +98,15 @@ const char* provider_name(const Selection& selection);
 // What was asked for, "auto" also where resolve() found out what that means.
 const char* asked_name(const Selection& selection);
 // What compares kernels: "predicted time", "priority", "name", or the label of a model or callback.
-const char* judge_name(const Selection& selection);
-// Both of them, as errors say it: "auto, judged by predicted time".
-void describe_selection(const char* asked, const char* judge, Text* text);
+const char* ranked_by_name(const Selection& selection);
+// Both of them, as errors say it: "auto, ranked by predicted time".
+void describe_selection(const char* asked, const char* ranked_by, Text* text);
 // Where kernels of a library for the architecture would run.
 Place place_of(const Device& device, const kw_arch& arch);
 // The first feature that the kernel needs and the device lacks, as [begin, begin + *length); null when it lacks none.
 const char* lacks_feature(const Device& device, const KernelEntry& entry, int* length);
 
-// Makes of KW_SELECT_AUTO, if *selection is that, what it is for the problem: the first model of a library that judges
+// Makes of KW_SELECT_AUTO, if *selection is that, what it is for the problem: the first model of a library that ranks
 // it, as a callback, or else predicted times. question.selection is *selection, which stays where it is.
 void resolve(const Question& question, Selection* selection);
 

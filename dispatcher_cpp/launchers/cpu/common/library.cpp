@@ -75,15 +75,15 @@ kw_status check_workspace(const kw_launch& launch, uint64_t needed) {
 }
 
 const processor& this_processor() {
-  static processor found;
+  static processor own;
   static uint32_t ready = 0;  // several threads may fill it, with the same values
   if (__atomic_load_n(&ready, __ATOMIC_ACQUIRE) == 0) {
     const processor p = detect_processor();
-    __atomic_store_n(&found.level, p.level, __ATOMIC_RELAXED);
-    __atomic_store_n(&found.features, p.features, __ATOMIC_RELAXED);
+    __atomic_store_n(&own.level, p.level, __ATOMIC_RELAXED);
+    __atomic_store_n(&own.features, p.features, __ATOMIC_RELAXED);
     __atomic_store_n(&ready, 1, __ATOMIC_RELEASE);
   }
-  return found;
+  return own;
 }
 
 }  // namespace kernelwright::cpu

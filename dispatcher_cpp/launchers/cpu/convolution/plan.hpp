@@ -32,8 +32,8 @@ struct conv_plan {
 };
 static_assert(sizeof(conv_plan) <= KW_CPU_CONV_PLAN_BYTES, "the plan outgrew its storage");
 
-inline void plan_conv(const conv_kernel& kernel, const kw_conv_problem& posed, uint32_t threads, conv_plan* plan) {
-  const kw_conv_problem p = with_least_strides(posed);
+inline void plan_conv(const conv_kernel& kernel, const kw_conv_problem& given, uint32_t threads, conv_plan* plan) {
+  const kw_conv_problem p = with_least_strides(given);
   if (kernel.plane != nullptr) {
     plan->way = conv_path::kPlane;
     plan->planes = make_plane_plan(p, threads);

@@ -21,12 +21,12 @@ class turned_weights : public weight_memory {
 
   // Leaves group and slice in *task.
   share share_of(int64_t* task) const {
-    share found = {};
-    found.rows = part(plan_.taps * plan_.row_panels, plan_.row_parts, *task % plan_.row_parts);
+    share mine = {};
+    mine.rows = part(plan_.taps * plan_.row_panels, plan_.row_parts, *task % plan_.row_parts);
     *task /= plan_.row_parts;
-    found.columns = part(plan_.column_panels, plan_.column_parts, *task % plan_.column_parts);
+    mine.columns = part(plan_.column_panels, plan_.column_parts, *task % plan_.column_parts);
     *task /= plan_.column_parts;
-    return found;
+    return mine;
   }
 
   void multiply(const box& b, int64_t slice, int64_t group, const share& of, float* slab, float* dy,

@@ -18,15 +18,15 @@ class straight_weights : public weight_memory {
 
   // Leaves group and slice in *task.
   share share_of(int64_t* task) const {
-    share found = {};
-    found.rows = part(plan_.row_panels, plan_.row_parts, *task % plan_.row_parts);
+    share mine = {};
+    mine.rows = part(plan_.row_panels, plan_.row_parts, *task % plan_.row_parts);
     *task /= plan_.row_parts;
     const int64_t column_part = *task % plan_.column_parts;
     *task /= plan_.column_parts;
-    found.panels = chunk_at(*task % plan_.chunks);
+    mine.panels = chunk_at(*task % plan_.chunks);
     *task /= plan_.chunks;
-    found.columns = part(plan_.taps * (found.panels.end - found.panels.begin), plan_.column_parts, column_part);
-    return found;
+    mine.columns = part(plan_.taps * (mine.panels.end - mine.panels.begin), plan_.column_parts, column_part);
+    return mine;
   }
 
   void multiply(const box& b, int64_t slice, int64_t group, const share& of, float* slab, float* dy,

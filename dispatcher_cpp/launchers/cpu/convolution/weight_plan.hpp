@@ -39,8 +39,8 @@ struct weight_cut {
 
   int64_t tiles() const { return row_panels * taps * column_panels; }  // of a group
 
-  void pose(const kw_conv_problem& posed, uint32_t threads_allowed) {
-    problem = flattened(posed);
+  void set_problem(const kw_conv_problem& given, uint32_t threads_allowed) {
+    problem = flattened(given);
     threads = threads_for(conv_multiplications(problem) / kMultiplicationsPerThread, threads_allowed);
   }
 
@@ -90,7 +90,7 @@ inline weight_plan make_weight_plan(const conv_kernel& kernel, const kw_conv_pro
   const kw_conv_traits& t = kernel.traits;
   const int64_t mr = t.warp_tile_m, nr = t.warp_tile_n;
   weight_plan plan = {};
-  plan.pose(problem, threads_allowed);
+  plan.set_problem(problem, threads_allowed);
   const kw_conv_problem& p = plan.problem;
   const int64_t channels = p.c / p.groups;
   plan.x_in_place = weight_in_place(kernel, p);
@@ -142,7 +142,7 @@ inline turned_plan make_turned_plan(const conv_kernel& kernel, const kw_conv_pro
   const kw_conv_traits& t = kernel.traits;
   const int64_t units = int64_t{t.warp_tile_m} * t.warp_tile_n;
   turned_plan plan = {};
-  plan.pose(problem, threads_allowed);
+  plan.set_problem(problem, threads_allowed);
   const kw_conv_problem& p = plan.problem;
   plan.rows = p.c / p.groups;
   plan.columns = p.k / p.groups;

@@ -105,13 +105,13 @@ struct context_calls {
 kw_status look_up_context_calls(context_calls* calls) {
   static const char* const names[] = {"cuDevicePrimaryCtxRetain", "cuCtxGetCurrent", "cuCtxPushCurrent",
                                       "cuCtxPopCurrent",          "cuCtxGetDevice",  "cuStreamGetCtx"};
-  void* found[sizeof names / sizeof *names];
-  static_assert(sizeof found == sizeof *calls, "a name for each function");
+  void* pointers[sizeof names / sizeof *names];
+  static_assert(sizeof pointers == sizeof *calls, "a name for each function");
   for (size_t i = 0; i < sizeof names / sizeof *names; ++i) {
-    const kw_status status = look_up(names[i], &found[i]);
+    const kw_status status = look_up(names[i], &pointers[i]);
     if (status != KW_OK) return status;
   }
-  memcpy(calls, found, sizeof found);
+  memcpy(calls, pointers, sizeof pointers);
   return KW_OK;
 }
 
@@ -292,12 +292,12 @@ extern "C" KW_HIDDEN CUresult cuTensorMapEncodeTiled(CUtensorMap* map, CUtensorM
                                                      CUtensorMapInterleave interleave, CUtensorMapSwizzle swizzle,
                                                      CUtensorMapL2promotion promotion, CUtensorMapFloatOOBfill fill) {
   static void* entry = nullptr;
-  void* found = nullptr;
-  if (kw_cuda_driver_function("cuTensorMapEncodeTiled", &entry, &found) != KW_OK) {
+  void* encode = nullptr;
+  if (kw_cuda_driver_function("cuTensorMapEncodeTiled", &entry, &encode) != KW_OK) {
     ++descriptors_refused;
     return CUDA_ERROR_NOT_FOUND;
   }
-  const CUresult status = reinterpret_cast<decltype(&cuTensorMapEncodeTiled)>(found)(
+  const CUresult status = reinterpret_cast<decltype(&cuTensorMapEncodeTiled)>(encode)(
       map, type, rank, address, dim, strides, box, element_strides, interleave, swizzle, promotion, fill);
   if (status != CUDA_SUCCESS) {
     ++descriptors_refused;

@@ -42,15 +42,15 @@ void fold_problem(kw_cuda_conv_plan* plan) {
 }
 
 bool gather_problem(kw_cuda_conv_plan* plan) {
-  const kw_conv_problem& posed = plan->posed;
+  const kw_conv_problem& original = plan->original;
   kw_conv_problem& p = plan->problem;
-  const int64_t channels = kw_mul(posed.c, kw_conv_filter_points(&posed));
-  if (!countable(posed, channels)) return false;
-  p = posed;
+  const int64_t channels = kw_mul(original.c, kw_conv_filter_points(&original));
+  if (!countable(original, channels)) return false;
+  p = original;
   p.c = channels;
   int64_t line = channels;
   for (int dim = 2; dim >= 0; --dim) {
-    p.extent[dim] = kw_conv_out(&posed, dim);
+    p.extent[dim] = kw_conv_out(&original, dim);
     p.filter[dim] = p.stride[dim] = p.dilation[dim] = 1;
     p.pad_left[dim] = p.pad_right[dim] = 0;
     p.stride_x[2 + dim] = line;

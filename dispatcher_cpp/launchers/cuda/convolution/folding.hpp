@@ -17,9 +17,9 @@ KW_HIDDEN void fold_problem(kw_cuda_conv_plan* plan);
 
 // Images that TMA cannot walk through: strides above 8, filters that reach too far. False where it cannot be done.
 //
-// The points that one output of the posed problem meets become the channels of one point, in the order of the filter:
-// what is left is a product of matrices, whose weights lie in memory as they are. x is copied so; backward data leaves
-// the gradients of these points in fp32, and a second kernel adds up, for a point of dx, what lies at its filter
+// The points that one output of the original problem meets become the channels of one point, in the order of the
+// filter: what is left is a product of matrices, whose weights lie in memory as they are. x is copied so; backward data
+// leaves the gradients of these points in fp32, and a second kernel adds up, for a point of dx, what lies at its filter
 // points.
 KW_HIDDEN bool gather_problem(kw_cuda_conv_plan* plan);
 

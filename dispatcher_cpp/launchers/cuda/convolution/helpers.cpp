@@ -57,7 +57,7 @@ kw_status pack(const kw_kernel* kernel, const kw_cuda_conv_plan& plan, const voi
   return start_helper(kernel, conv_of(kernel).pack, x.count, &x, stream);
 }
 
-// Extents and memory strides of x as it was posed, along W, H, D.
+// Extents and memory strides of x of the original problem, along W, H, D.
 template <class Parameters>
 void set_image(const kw_conv_problem& p, Parameters* x) {
   x->image = p.stride_x[0];
@@ -79,7 +79,7 @@ void set_filter(const kw_conv_problem& p, int axis, Parameters* x) {
 }
 
 kw_status gather(const kw_kernel* kernel, const kw_cuda_conv_plan& plan, const void* from, void* to, void* stream) {
-  const kw_conv_problem& p = plan.posed;
+  const kw_conv_problem& p = plan.original;
   kw_cuda_conv_gather x = {};
   x.from = from, x.to = to;
   x.rows = p.n * kw_conv_out_points(&p);
@@ -137,7 +137,7 @@ kw_status sum_slices(const kw_kernel* kernel, const kw_cuda_conv_plan& plan, con
 // Of folded images only the filter points along W are left: the implicit GEMM had the others.
 kw_status unfold_sums(const kw_kernel* kernel, const kw_cuda_conv_plan& plan, const void* from, void* to,
                       void* stream) {
-  const kw_conv_problem& p = plan.posed;
+  const kw_conv_problem& p = plan.original;
   kw_cuda_conv_unfold x = {};
   x.from = static_cast<const float*>(from), x.to = to;
   x.count = p.n * p.extent[0] * p.extent[1] * p.extent[2] * p.c;

@@ -70,7 +70,7 @@ kw_status plan_of(const kw_kernel* kernel, const kw_problem* problem, kw_cuda_co
     return refuse(why, "op is %u of %u bytes; this kernel serves %s (%u, %u bytes)", problem->op, problem->struct_size,
                   kw_conv_op_name(kernel->op), kernel->op, static_cast<unsigned>(sizeof p));
   *plan = {};
-  plan->problem = plan->asked = plan->posed = p;
+  plan->problem = plan->asked = plan->original = p;
   kw_status status = kw_cuda_conv_check(&t, &p, why.text, why.bytes);
   if (status != KW_OK) return status;
   if (t.depthwise) {

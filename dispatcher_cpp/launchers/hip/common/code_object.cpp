@@ -47,9 +47,9 @@ int kw_hip_read_facts(const kw_hip_code* code, void* facts, size_t bytes) {
   const Elf64_Sym* symbol = sections ? find_symbol(*code, sections, count) : nullptr;
   if (!symbol || symbol->st_shndx >= count || symbol->st_size != bytes) return 0;
   const Elf64_Shdr& section = sections[symbol->st_shndx];
-  const auto* found = section_entries<unsigned char>(*code, section);
+  const auto* entries = section_entries<unsigned char>(*code, section);
   const uint64_t at = symbol->st_value - section.sh_addr;
-  if (!found || at > section.sh_size || bytes > section.sh_size - at) return 0;
-  memcpy(facts, found + at, bytes);
+  if (!entries || at > section.sh_size || bytes > section.sh_size - at) return 0;
+  memcpy(facts, entries + at, bytes);
   return 1;
 }

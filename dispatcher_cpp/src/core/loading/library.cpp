@@ -101,17 +101,17 @@ kw_status check_library(const kw_library* library, const char* path) {
 }
 
 void add_path(const kw_library& library, Text* text) {
-  Dl_info found;
-  if (dladdr(&library, &found) == 0 || found.dli_fname == nullptr) {
+  Dl_info info;
+  if (dladdr(&library, &info) == 0 || info.dli_fname == nullptr) {
     text->add("no file");
     return;
   }
   // A library that was loaded through a descriptor is known by that, which leads to the file.
   char path[PATH_MAX];
-  const bool pinned = strncmp(found.dli_fname, "/proc/", 6) == 0;
-  const ssize_t bytes = pinned ? readlink(found.dli_fname, path, sizeof path - 1) : -1;
+  const bool pinned = strncmp(info.dli_fname, "/proc/", 6) == 0;
+  const ssize_t bytes = pinned ? readlink(info.dli_fname, path, sizeof path - 1) : -1;
   if (bytes > 0) path[bytes] = '\0';
-  text->add(bytes > 0 ? path : found.dli_fname);
+  text->add(bytes > 0 ? path : info.dli_fname);
 }
 
 kw_status open_library(const char* path, uint32_t digest_check, const kw_library** library) {

@@ -107,8 +107,8 @@ bool PinnedFile::still_holds_what_was_hashed() {
   if (hex_[0] == '\0' || now == stamp_) return true;
   if (now.bytes != stamp_.bytes || now.modified_ns != stamp_.modified_ns) return false;
   stamp_ = now;
-  char found[Sha256::kHexBytes];
-  return hash(found) && memcmp(found, hex_, sizeof found) == 0;
+  char actual[Sha256::kHexBytes];
+  return hash(actual) && memcmp(actual, hex_, sizeof actual) == 0;
 }
 
 kw_status PinnedFile::load(const char* path, void** handle) {

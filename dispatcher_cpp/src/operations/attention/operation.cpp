@@ -132,17 +132,17 @@ bool append_is_empty(const kw_problem& problem) {
 // --- forward: a part, and a combination where it leaves splits
 
 bool forward_stage(const kw_problem& problem, uint32_t index, const kw_problem* const* planned, AnyProblem* next) {
-  kw_attention_problem posed = as_attention(problem);
+  kw_attention_problem stage = as_attention(problem);
   if (index == 0) {
-    posed.base.op = KW_OP_ATTENTION_PART;
-    posed.leaves_splits = kSplitsOpen;
+    stage.base.op = KW_OP_ATTENTION_PART;
+    stage.leaves_splits = kSplitsOpen;
   } else if (index == 1 && as_attention(*planned[0]).leaves_splits == 1) {
-    posed.base.op = KW_OP_ATTENTION_COMBINE;
-    posed.num_splits = as_attention(*planned[0]).num_splits;
+    stage.base.op = KW_OP_ATTENTION_COMBINE;
+    stage.num_splits = as_attention(*planned[0]).num_splits;
   } else {
     return false;
   }
-  memcpy(next->bytes, &posed, sizeof posed);
+  memcpy(next->bytes, &stage, sizeof stage);
   return true;
 }
 
@@ -175,19 +175,19 @@ void forward_args(const kw_problem&, uint32_t, const kw_problem* const* planned,
 // --- backward: dot, gradients, conversion
 
 bool backward_stage(const kw_problem& problem, uint32_t index, const kw_problem* const* planned, AnyProblem* next) {
-  kw_attention_problem posed = as_attention(problem);
+  kw_attention_problem stage = as_attention(problem);
   if (index == 0) {
-    posed.base.op = KW_OP_ATTENTION_DOT;
+    stage.base.op = KW_OP_ATTENTION_DOT;
   } else if (index == 1) {
-    posed.base.op = KW_OP_ATTENTION_DQ_DK_DV;
-    posed.dq_slices = kDqOpen;
+    stage.base.op = KW_OP_ATTENTION_DQ_DK_DV;
+    stage.dq_slices = kDqOpen;
   } else if (index == 2 && as_attention(*planned[1]).dq_slices != 0) {
-    posed.base.op = KW_OP_ATTENTION_CONVERT_DQ;
-    posed.dq_slices = as_attention(*planned[1]).dq_slices;
+    stage.base.op = KW_OP_ATTENTION_CONVERT_DQ;
+    stage.dq_slices = as_attention(*planned[1]).dq_slices;
   } else {
     return false;
   }
-  memcpy(next->bytes, &posed, sizeof posed);
+  memcpy(next->bytes, &stage, sizeof stage);
   return true;
 }
 

@@ -79,17 +79,17 @@ bool is_empty(const kw_problem& problem) {
 }
 
 bool stage(const kw_problem& problem, uint32_t index, const kw_problem* const* planned, AnyProblem* next) {
-  kw_conv_problem posed = as_conv(problem);
+  kw_conv_problem stage = as_conv(problem);
   if (index == 0) {
-    posed.base.op = KW_OP_CONV_WEIGHT_SLICES;
-    posed.leaves_slices = kSlicesOpen;
+    stage.base.op = KW_OP_CONV_WEIGHT_SLICES;
+    stage.leaves_slices = kSlicesOpen;
   } else if (index == 1 && as_conv(*planned[0]).leaves_slices == 1) {
-    posed.base.op = KW_OP_CONV_SUM_SLICES;
-    posed.split_k = as_conv(*planned[0]).split_k;
+    stage.base.op = KW_OP_CONV_SUM_SLICES;
+    stage.split_k = as_conv(*planned[0]).split_k;
   } else {
     return false;
   }
-  memcpy(next->bytes, &posed, sizeof posed);
+  memcpy(next->bytes, &stage, sizeof stage);
   return true;
 }
 
@@ -131,14 +131,14 @@ constexpr Operation table(uint32_t op, const char* name) {
 }
 
 // Of problems that callers pose; operands of stages follow from theirs.
-constexpr Operation posed(uint32_t op, const char* name) {
+constexpr Operation whole_operation(uint32_t op, const char* name) {
   Operation made = table(op, name);
   made.operands = conv_operands;
   return made;
 }
 
 constexpr Operation weight() {
-  Operation made = posed(KW_OP_CONV_BACKWARD_WEIGHT, "conv backward weight");
+  Operation made = whole_operation(KW_OP_CONV_BACKWARD_WEIGHT, "conv backward weight");
   made.stage = stage;
   made.scratch_bytes = scratch_bytes;
   made.stage_args = stage_args;
@@ -155,8 +155,8 @@ constexpr Operation slices() {
 
 }  // namespace
 
-const Operation kConvForward = posed(KW_OP_CONV_FORWARD, "conv forward");
-const Operation kConvBackwardData = posed(KW_OP_CONV_BACKWARD_DATA, "conv backward data");
+const Operation kConvForward = whole_operation(KW_OP_CONV_FORWARD, "conv forward");
+const Operation kConvBackwardData = whole_operation(KW_OP_CONV_BACKWARD_DATA, "conv backward data");
 const Operation kConvBackwardWeight = weight();
 const Operation kConvWeightSlices = slices();
 const Operation kConvSumSlices = table(KW_OP_CONV_SUM_SLICES, "conv sum of slices");

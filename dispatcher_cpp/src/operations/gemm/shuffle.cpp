@@ -61,7 +61,7 @@ bool comes_first(const KernelEntry* entry, const Vec<KernelEntry*>& kernels) {
 // The best kernel of any format. Under the lock.
 kw_status best_of_all(kw_dispatcher* dispatcher, kw_gemm_problem problem, Best* best) {
   kw_status refused = KW_OK;
-  bool found = false;
+  bool chosen = false;
   const Vec<KernelEntry*>& kernels = dispatcher->registry.kernels();
   for (const KernelEntry* entry : kernels) {
     problem.b_format = format_of(*entry);
@@ -72,12 +72,12 @@ kw_status best_of_all(kw_dispatcher* dispatcher, kw_gemm_problem problem, Best* 
     const Selected &left = one.selected, &right = best->selected;
     if (status != KW_OK) {
       refused = status;
-    } else if (!found || left.score < right.score || (left.score == right.score && left.position < right.position)) {
+    } else if (!chosen || left.score < right.score || (left.score == right.score && left.position < right.position)) {
       *best = one;
-      found = true;
+      chosen = true;
     }
   }
-  if (found) return KW_OK;
+  if (chosen) return KW_OK;
   if (refused != KW_OK) return refused;
   return fail(KW_NO_KERNEL, "no kernel here reads B in an order of its own; add a library with preshuffle kernels");
 }

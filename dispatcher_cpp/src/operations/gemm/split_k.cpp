@@ -39,21 +39,21 @@ size_t split_k_choices(const kw_kernel& kernel, const kw_problem& problem, const
   const kw_gemm_traits& t = gemm_traits(kernel);
   const int64_t k_tiles = divide_up(p.k, t.tile_k), most = k_tiles < 1 ? 1 : k_tiles;
   const uint32_t limit = most < t.max_split_k ? static_cast<uint32_t>(most) : t.max_split_k;
-  Values found(values);
-  found.add(1);
-  if (limit == 1) return found.count();
+  Values counts(values);
+  counts.add(1);
+  if (limit == 1) return counts.count();
   const double tiles = static_cast<double>(divide_up(p.m, t.tile_m)) * static_cast<double>(divide_up(p.n, t.tile_n)) *
                        static_cast<double>(p.batch);
   for (int64_t wave = 1; wave <= kFilledWaves && tiles > 0; ++wave) {
     const double slices = static_cast<double>(place.compute_units) * static_cast<double>(wave) / tiles;
-    if (slices >= 1) found.add(slices < limit ? static_cast<uint32_t>(slices) : limit);
+    if (slices >= 1) counts.add(slices < limit ? static_cast<uint32_t>(slices) : limit);
   }
-  for (uint32_t power = 2; power <= limit && found.count() < kSteps; power *= 2) {
-    found.add(power);
-    if (power + power / 2 <= limit) found.add(power + power / 2);
+  for (uint32_t power = 2; power <= limit && counts.count() < kSteps; power *= 2) {
+    counts.add(power);
+    if (power + power / 2 <= limit) counts.add(power + power / 2);
   }
-  found.add(limit);
-  return found.count();
+  counts.add(limit);
+  return counts.count();
 }
 
 }  // namespace kernelwright

@@ -74,13 +74,13 @@ Estimate estimate(const kw_kernel& kernel, const kw_problem& problem, const Plac
   const kw_norm_traits& t = traits_of(kernel);
   const kw_machine_Device device = device_of(place, p.dtype_x);
   if (times_of(*place.arch) == KW_TIMES_PROCESSORS) {
-    const kw_norm_processors_Problem posed = {rows, columns, passes, moved, p.dtype_x != KW_FP32, quantised};
-    return estimate_of(kw_norm_processors_estimate(posed, t.unroll, device));
+    const kw_norm_processors_Problem extents = {rows, columns, passes, moved, p.dtype_x != KW_FP32, quantised};
+    return estimate_of(kw_norm_processors_estimate(extents, t.unroll, device));
   }
-  const kw_norm_gpu_Problem posed = {
+  const kw_norm_gpu_Problem extents = {
       rows, columns, passes, moved, 1.0 * kw_dtype_bytes(p.dtype_x), static_cast<double>(kw_norm_gpu_workspace(&p))};
   const kw_norm_gpu_Kernel shape = {1.0 * t.rows, 1.0 * t.threads, 1.0 * t.vector, 1.0 * t.unroll};
-  return estimate_of(kw_norm_gpu_estimate(posed, shape, device));
+  return estimate_of(kw_norm_gpu_estimate(extents, shape, device));
 }
 
 // Gradients of weights are written without rows too: they are zeros.

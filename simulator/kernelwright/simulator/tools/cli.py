@@ -10,6 +10,7 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
+from kernelwright.files.commands import ArgumentParser
 from kernelwright.simulator.code.object_file import CodeObject, images, read_code_object
 from kernelwright.simulator.code.target import TARGETS
 from kernelwright.simulator.errors import SimulatorError
@@ -42,7 +43,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def parser() -> argparse.ArgumentParser:
     """The arguments of every command."""
-    made = argparse.ArgumentParser(prog="python -m kernelwright.simulator", description=__doc__)
+    made = ArgumentParser("python -m kernelwright.simulator", description=__doc__)
     commands = made.add_subparsers(required=True, metavar="COMMAND")
     coverage = commands.add_parser("coverage", help="list the static instructions of libraries that are not modelled")
     coverage.add_argument("files", nargs="+", type=Path, metavar="LIBRARY", help="a kernel library or a code object")

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from kernelwright.simulator import __main__
+from kernelwright.files.commands import run_module
 from kernelwright.simulator.testing.objects import Kernel, assemble_text, make_object
 from kernelwright.simulator.tools.cli import main
 
@@ -30,7 +30,7 @@ def test_without_its_extra_the_program_says_what_to_install(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setitem(sys.modules, "kernelwright.simulator.tools.cli", None)
-    assert __main__.main() == 2
+    assert run_module("kernelwright.simulator.tools.cli", "simulator") == 2
     said = capsys.readouterr().err
     assert (
         said.startswith("error: ")

@@ -11,8 +11,8 @@ import click
 
 from kernelwright.arch import Arch, load
 from kernelwright.arch.texts import shortened
-from kernelwright.codegen.interface.exit_codes import of_os_error
 from kernelwright.dispatch import KernelwrightError
+from kernelwright.files.commands import os_error_code, os_error_text
 from kernelwright.tile_engine.interface.bench_command import bench_command
 from kernelwright.tile_engine.interface.coverage_command import coverage_command
 from kernelwright.tile_engine.interface.enumerate_command import enumerate_command
@@ -108,9 +108,8 @@ def main(arguments: list[str] | None = None) -> int:
         click.echo("interrupted", err=True)
         return _FAILED
     except OSError as error:
-        named = f"{error.filename}: {error.strerror}" if error.filename else str(error)
-        click.echo(f"error: {named}", err=True)
-        return of_os_error(error)
+        click.echo(f"error: {os_error_text(error)}", err=True)
+        return os_error_code(error)
     except (ValueError, RuntimeError, KernelwrightError) as error:
         click.echo(f"error: {shortened(str(error))}", err=True)
         return _BAD_INPUT

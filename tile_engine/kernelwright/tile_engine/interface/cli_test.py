@@ -59,7 +59,9 @@ def test_every_kernel_is_a_row_of_every_problem(tmp_path: Path, capsys: pytest.C
     assert f"{len(rows)} rows written to {tmp_path / 't.csv'}: " in said and f"{len(right)} ok" in said
 
 
-def test_the_dispatchers_choices_are_judged_without_a_model(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_dispatchers_choices_are_evaluated_without_a_model(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     table = tmp_path / "t.csv"
     assert bench(tmp_path, "--kernels", "gemm_fp32_rcr_*") == 0
     assert main(["evaluate", "--table", str(table), "--table", str(table), "--json"]) == 0

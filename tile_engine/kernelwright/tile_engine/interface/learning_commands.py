@@ -43,7 +43,7 @@ def _data_options(library_needed: bool = True) -> Callable[[_Command], _Command]
 @_data_options()
 @click.option("--arch", required=True, help="The architecture.")
 @click.option("--dtype", required=True, help="Element type of A.")
-@click.option("--also", multiple=True, help="Another element type of the size of --dtype that the model judges too.")
+@click.option("--also", multiple=True, help="Another element type of the size of --dtype that the model ranks too.")
 @click.option("--variant", help="The operation [default: that of the tables' columns].")
 @click.option("--output", required=True, type=_PATH, help="The model, a JSON file for `kernelwright heuristic`.")
 @click.option("--trees", default=300, show_default=True, type=click.IntRange(1), help="Trees of the model.")
@@ -60,7 +60,7 @@ def train_command(
     """Train a selector on tables, and say how good it is on model families that it has not seen.
 
     Kernels of two element types of one size that differ in nothing else take the same times: with --also, a model that
-    was trained on one of them judges problems of the other as well.
+    was trained on one of them ranks problems of the other as well.
     """
     from kernelwright.codegen.dtypes import ELEMENT_BYTES, DType
     from kernelwright.codegen.heuristics.model import write_model
@@ -80,7 +80,7 @@ def train_command(
     if too_slow:
         trained.content["provenance"]["too_slow"] = True
     write_model(trained.content, output)
-    click.echo(f"families held out in turn, {trained.judged}")
+    click.echo(f"families held out in turn, {trained.evaluation}")
     click.echo(f"{output} written", err=True)
 
 
@@ -93,9 +93,9 @@ def evaluate_command(
     as_json: bool,
 ) -> None:  # fmt: skip
     """Compare a model's choices, and the dispatcher's when the tables were measured, with the fastest kernels."""
-    from kernelwright.tile_engine.learning.judge import Judgement, judge
+    from kernelwright.tile_engine.learning.evaluate import Evaluation, evaluate
 
-    judgements: dict[str, Judgement | Efficiency] = {}
+    evaluations: dict[str, Evaluation | Efficiency] = {}
     head: dict[str, str] = {}
     only: dict[str, tuple[str, ...]] = {}
     if path is not None:
@@ -103,15 +103,15 @@ def evaluate_command(
             raise ValueError("a model scores kernels by their specs; add --library, the folder of the tables' kernels")
         model, examples, scores = _scored(tables, libraries, too_slow, units, path)
         head, only = {"sha256": model.digest}, {"dtype": model.dtypes, "arch": (model.arch,)}
-        judgements["model"] = judge(examples, scores)
+        evaluations["model"] = evaluate(examples, scores)
     if (chosen := _dispatched(tables, only)) is not None:
-        judgements["dispatcher"] = chosen
-    if not judgements:
+        evaluations["dispatcher"] = chosen
+    if not evaluations:
         raise ValueError("no row of the tables is marked as selected, so there is no choice to compare")
     if as_json:
-        click.echo(json.dumps({**head, **{name: one.as_json() for name, one in judgements.items()}}))
+        click.echo(json.dumps({**head, **{name: one.as_json() for name, one in evaluations.items()}}))
         return
-    for name, one in judgements.items():
+    for name, one in evaluations.items():
         click.echo(f"{name}: {one}")
 
 
@@ -125,7 +125,7 @@ def validate_command(
     png: Path | None,
 ) -> None:  # fmt: skip
     """Fail unless a model's choices reach a share of the fastest kernels' speed on tables it was not trained on."""
-    from kernelwright.tile_engine.learning.judge import judge
+    from kernelwright.tile_engine.learning.evaluate import evaluate
 
     model, examples, scores = _scored(tables, libraries, too_slow, units, path)
     trained_on = model.provenance.get("data", [])
@@ -135,10 +135,10 @@ def validate_command(
         from kernelwright.tile_engine.report.charts import predicted_rates, save_png
 
         save_png(predicted_rates(examples.tflops.tolist(), list(map(model.rate, scores.tolist()))), png)
-    judgement = judge(examples, scores)
-    click.echo(str(judgement))
-    if judgement.mean < least:
-        raise ValueError(f"the mean share is {judgement.mean:.4f}; allowed: at least {least}")
+    evaluation = evaluate(examples, scores)
+    click.echo(str(evaluation))
+    if evaluation.mean < least:
+        raise ValueError(f"the mean share is {evaluation.mean:.4f}; allowed: at least {least}")
 
 
 def _dispatched(tables: tuple[Path, ...], only: Mapping[str, tuple[str, ...]]) -> Efficiency | None:

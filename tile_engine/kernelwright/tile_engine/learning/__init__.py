@@ -1,1 +1,1 @@
-"""Train and evaluate learned selectors on tables of the engine."""
+"""Trains and evaluates learned selectors on tables of the engine."""

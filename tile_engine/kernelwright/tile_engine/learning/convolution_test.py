@@ -1,4 +1,4 @@
-"""Numbers of problems and kernels by name, and the families of what is posed."""
+"""Numbers of problems and kernels by name, and the families of problems."""
 
 from __future__ import annotations
 
@@ -33,10 +33,10 @@ def test_every_input_of_the_schema_is_a_number_and_every_shipped_kernel_can_be_s
     specs = [kernel.spec.model_dump(mode="json") for kernel in selection.kernels]
     assert len(specs) > 20
     for direction in ("forward", "backward_data", "backward_weight"):
-        for posed in problems(CONVOLUTION, f"conv-tuning-{direction}-2d-bf16")[::20]:
+        for record in problems(CONVOLUTION, f"conv-tuning-{direction}-2d-bf16")[::20]:
             for spec in specs:
-                read = LEARNING.inputs(posed, spec, 6)
-                assert (read is None) == (direction == "backward_weight" and posed["g"] == posed["c"])
+                read = LEARNING.inputs(record, spec, 6)
+                assert (read is None) == (direction == "backward_weight" and record["g"] == record["c"])
                 if read is not None:
                     inputs = {**read, "units": 132.0}
                     assert set(inputs) == set(schema.inputs)

@@ -14,8 +14,8 @@ from kernelwright.arch import load
 from kernelwright.codegen.heuristics.model import read_model
 from kernelwright.codegen.heuristics.schema import schema_of
 from kernelwright.tile_engine.interface.cli import main
+from kernelwright.tile_engine.learning.evaluate import evaluate
 from kernelwright.tile_engine.learning.examples import Examples, examples_of, read_specs
-from kernelwright.tile_engine.learning.judge import judge
 from kernelwright.tile_engine.learning.train import LEAST_WEIGHT, Options, flat, shares, weights, within
 from kernelwright.tile_engine.results.csv_file import read_rows
 
@@ -93,11 +93,11 @@ def test_a_model_learns_the_rule_on_unseen_families(
     assert main([*check, "--least", "1.01"]) == 2 and "allowed: at least 1.01" in capsys.readouterr().err
 
 
-def test_judgements_say_what_they_are_shares_of() -> None:
+def test_evaluations_say_what_they_are_shares_of() -> None:
     rows = [(0, 10.0, 3.0), (0, 20.0, 1.0), (0, 5.0, 2.0), (1, 8.0, 1.0), (1, 4.0, 0.0)]
     problem, tflops, scores = (np.array(column) for column in zip(*rows, strict=True))
     none = np.zeros(len(rows))
-    score = judge(Examples(none, tflops, problem, none, none, none > 0, ("k",) * 5, (), {}), scores)
+    score = evaluate(Examples(none, tflops, problem, none, none, none > 0, ("k",) * 5, (), {}), scores)
     assert (score.problems, score.mean, score.median, score.p10, score.minimum) == (2, 0.75, 0.75, 0.5, 0.5)
     assert score.hits == {1: 1, 3: 2, 5: 2} and score.top == {1: 0.75, 3: 1.0, 5: 1.0}
 

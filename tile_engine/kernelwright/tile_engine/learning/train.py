@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from kernelwright.codegen.heuristics.schema import Schema
+from kernelwright.tile_engine.learning.evaluate import Evaluation, evaluate
 from kernelwright.tile_engine.learning.examples import Examples
-from kernelwright.tile_engine.learning.judge import Judgement, judge
 
 FOLDS = 5
 LEAST_WEIGHT = 0.02
@@ -45,7 +45,7 @@ class Trained:
     """Contents of a model without its digest, and its quality on families unseen by its folds."""
 
     content: dict[str, Any]
-    judged: Judgement
+    evaluation: Evaluation
 
 
 def train(
@@ -53,10 +53,11 @@ def train(
 ) -> Trained:
     """Train a model of log(1 + TFLOP/s), in which small problems weigh as much as large ones.
 
-    If the schema has a prior, trees correct it: the model predicts log(TFLOP/s), and an error of the prior common to
-    all kernels of a problem is not learned, as it decides nothing. ``dtypes`` are those of the problems that the model
-    judges, that of the examples first; ``data`` states the origin of the examples. Raises ValueError for examples of
-    fewer than two families, as nothing could be held out, and RuntimeError if LightGBM is not installed.
+    Where the schema has a prior, trees correct it: the model is of log(TFLOP/s), and what the prior misses of all
+    kernels of a problem alike is not learned, as it decides nothing.
+    ``dtypes`` are those of the problems that it ranks, that of the examples first; ``data`` says where the examples
+    are from. ValueError for examples of fewer than two families: nothing could be held out.
+    RuntimeError where LightGBM is not installed.
     """
     if len(examples.families) < 2:
         raise ValueError(
@@ -68,7 +69,7 @@ def train(
     scores = np.zeros(len(examples.tflops)) if prior is None else prior.copy()
     for fold in _folds(examples):
         scores[fold] += _fitted(examples.of(~fold), target[~fold], options).predict(examples.features[fold])
-    judged = judge(examples, scores)
+    evaluation = evaluate(examples, scores)
     booster = _fitted(examples, target, options)
     hull = {
         name: [float(examples.features[:, columns[name]].min()), float(examples.features[:, columns[name]].max())]
@@ -86,13 +87,13 @@ def train(
         "provenance": {
             "data": list(data),
             "rows": len(examples.tflops),
-            "problems": judged.problems,
+            "problems": evaluation.problems,
             "families": sorted(examples.families),
             "options": options.as_json(),
-            "held_out_families_in_turn": judged.as_json(),
+            "held_out_families_in_turn": evaluation.as_json(),
         },
     }
-    return Trained(content, judged)
+    return Trained(content, evaluation)
 
 
 def _folds(examples: Examples) -> list[np.ndarray[Any, Any]]:

@@ -21,12 +21,11 @@ SETTINGS = Settings(warmup=2, duration_s=0.05, rounds=5, verify=True)
 class MeasuredSelection:
     """``Dispatcher(library, device=…, selection=MeasuredSelection(library, "memory.json", device=…))``.
 
-    When a problem is posed for the first time, the ``top_k`` pairs that ``base`` ranks first are checked and timed in
-    this process, on operands of its own, and the file stores their times for this device, driver and library. A pair is
-    a kernel and a value of what the problem leaves open: slices of a sum, splits of keys. Later, and in other
-    processes, the stored times decide. Problems that the tile engine cannot pose, further stages of a plan and
-    simulated devices are left to ``base``. ``Dispatcher.select(problem, top_k=3, measure=True)`` does this for one
-    problem.
+    The first time that a problem occurs, the ``top_k`` pairs that ``base`` ranks first are checked and timed in this
+    process, on operands of its own, and the file remembers their times for this device, driver and library. A pair is a
+    kernel and a value of what the problem leaves open: slices of a sum, splits of keys. Later, and in other processes,
+    the remembered times decide. Problems that the tile engine cannot pose, further stages of a plan and simulated
+    devices are left to ``base``. ``Dispatcher.select(problem, top_k=3, measure=True)`` does this for one problem.
     """
 
     __name__ = "measured times"
@@ -67,7 +66,7 @@ class MeasuredSelection:
     def record(self, problem: object) -> tuple[Measurable | None, Record | None]:
         """The operation and the record by which a problem is measured; None for one that is left to ``base``."""
         for operation in () if self._device.simulated else OPERATIONS.values():
-            if (record := operation.posed(problem)) is not None:
+            if (record := operation.record_of(problem)) is not None:
                 return operation, record
         return None, None
 

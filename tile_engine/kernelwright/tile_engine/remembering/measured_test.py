@@ -66,7 +66,7 @@ def test_values_are_measured_with_their_kernels(library: KernelLibrary, tmp_path
     pairs = Dispatcher(library).explain(long).stages[0].pairs
     sliced = [(kernel, value.value) for kernel, value in pairs if value.value > 1]
     (slow, _), (fast, slices) = pairs[0], sliced[-1]
-    key = key_of(describe_device(Device("cpu")), library.manifest.sha256, measurable("gemm").posed(long) or {})
+    key = key_of(describe_device(Device("cpu")), library.manifest.sha256, measurable("gemm").record_of(long) or {})
     remember(tmp_path / "m", {key: {f"{slow.identity}:{pairs[0][1].value}": 2.0, f"{fast.identity}:{slices}": 1.0}})
     plan = dispatcher(library, tmp_path / "m").plan(long)
     assert (plan.stages[0].kernel.identity, plan.choices) == (fast.identity, f"split_k={slices}")

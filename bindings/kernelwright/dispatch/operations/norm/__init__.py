@@ -8,6 +8,6 @@ from kernelwright.problems.norm.problem import OPS, NormProblem, op_name
 __all__ = ["NORM", "Methods", "NormPlan", "NormProblem"]
 
 NORM = [
-    register(Operation(op_name(*posed), code, NormProblem, NormPlan, NormProblem.from_native, "norm"))
-    for code, posed in OPS.items()
+    register(Operation(op_name(*parts), code, NormProblem, NormPlan, NormProblem.from_native, "norm"))
+    for code, parts in OPS.items()
 ]

@@ -10,7 +10,6 @@ from kernelwright.dispatch.operations.attention.from_arrays import AttentionOpti
 from kernelwright.dispatch.operations.attention.operand import C_NAMES
 from kernelwright.problems.attention.structs import AttentionArgs
 from kernelwright.torch import dispatchers
-from kernelwright.torch.fallback import decisions
 from kernelwright.torch.operators.native.taught import Lesson, Taught, records
 from kernelwright.torch.road import ROAD, launch_triple
 
@@ -38,19 +37,14 @@ def differentiated(operator: Callable[..., Any], a: Any) -> tuple[torch.Tensor, 
     if launched is not None:
         result = launched
         return result
-    decided, generation = decisions.of(NAME), ROAD.generation
-    before = decided.ours
-    result = operator(*a)
-    if decided.ours != before:
 
-        def lesson(*read: torch.Tensor) -> Lesson | None:
-            in_use, written = dispatchers.find("", a.q.device), result[:3]
-            options = AttentionOptions(
-                "backward", "bhsd", mask=a.mask, window=window, scale=a.scale, soft_cap=a.soft_cap,
-                deterministic=a.deterministic,
-            )  # fmt: skip
-            named = {**dict(zip(_READ, read, strict=True)), **dict(zip(_WRITTEN, written, strict=True))}
-            return Lesson(in_use, in_use._attention.plan(named, options), written, _PLACES)
+    def lesson(gradients: tuple[torch.Tensor, ...], *read: torch.Tensor) -> Lesson:
+        in_use, written = dispatchers.find("", a.q.device), gradients[:3]
+        options = AttentionOptions(
+            "backward", "bhsd", mask=a.mask, window=window, scale=a.scale, soft_cap=a.soft_cap,
+            deterministic=a.deterministic,
+        )  # fmt: skip
+        named = {**dict(zip(_READ, read, strict=True)), **dict(zip(_WRITTEN, written, strict=True))}
+        return Lesson(in_use, in_use._attention.plan(named, options), written, _PLACES)
 
-        _TAUGHT.learn(tensors, option, generation, lesson)
-    return result
+    return _TAUGHT.computed(lambda: operator(*a), tensors, option, lesson)

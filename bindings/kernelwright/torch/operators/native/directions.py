@@ -8,7 +8,6 @@ import torch  # pants: no-infer-dep
 from kernelwright.dispatch.operations.convolution.calls import ConvOptions
 from kernelwright.problems.convolution.structs import ConvArgs
 from kernelwright.torch import dispatchers
-from kernelwright.torch.fallback import decisions
 from kernelwright.torch.operators.convolution_launch import Window, innermost, options_of
 from kernelwright.torch.operators.native.taught import Lesson, Taught, records
 from kernelwright.torch.road import ROAD, launch
@@ -36,16 +35,12 @@ def convolved(
     if launched is not None:
         result = launched
         return result
-    decided, generation = decisions.of(name), ROAD.generation
-    before = decided.ours
-    result = operator(a, b, list(given), *window, dispatcher)
-    if decided.ours != before:
 
-        def lesson(a: torch.Tensor, b: torch.Tensor) -> Lesson | None:
-            in_use, (direction, split_k) = dispatchers.find("", a.device), _DIRECTIONS[name]
-            options = ConvOptions(direction, tuple(given), split_k=split_k, **options_of(window))
-            plan = in_use._conv.plan(innermost(a), innermost(b), None, None, innermost(result), options)
-            return Lesson(in_use, plan, (result,), _PLACES)
+    def lesson(gradient: torch.Tensor, a: torch.Tensor, b: torch.Tensor) -> Lesson:
+        in_use, (direction, split_k) = dispatchers.find("", a.device), _DIRECTIONS[name]
+        options = ConvOptions(direction, tuple(given), split_k=split_k, **options_of(window))
+        plan = in_use._conv.plan(innermost(a), innermost(b), None, None, innermost(gradient), options)
+        return Lesson(in_use, plan, (gradient,), _PLACES)
 
-        taught.learn((a, b), option, generation, lesson)
+    result = taught.computed(lambda: operator(a, b, list(given), *window, dispatcher), (a, b), option, lesson)
     return result

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import torch  # pants: no-infer-dep
 from kernelwright.dispatch import Dispatcher, KernelwrightError
@@ -15,6 +15,7 @@ from kernelwright.torch.road import ROAD, number, ordinary
 
 _LIMIT = 4096
 records = torch.is_grad_enabled
+_Result = TypeVar("_Result")
 
 
 class Lesson(NamedTuple):
@@ -42,6 +43,18 @@ class Taught:
         ROAD.functions.update(functions)
         self.kinds: dict[Any, int] = {}
         self._untaught: Cache[Any, bool] = Cache(_LIMIT)  # kinds that need the Python road at each call
+
+    def computed(
+        self, operator: Callable[[], _Result], tensors: Sequence[torch.Tensor], option: Hashable,
+        lesson: Callable[..., Lesson | None],
+    ) -> _Result:  # fmt: skip
+        """The result of ``operator()``, of which the road is taught ``lesson(result, *tensors)`` where a kernel ran."""
+        decided, generation = decisions.of(self.operator), ROAD.generation
+        before = decided.ours
+        result = operator()
+        if decided.ours != before:
+            self.learn(tensors, option, generation, lambda *operands: lesson(result, *operands))
+        return result
 
     def learn(
         self, tensors: Sequence[torch.Tensor], option: Hashable, generation: int, lesson: Callable[..., Lesson | None]

@@ -71,7 +71,7 @@ def test_what_cannot_be_read_is_one_message(out: Path, capsys: pytest.CaptureFix
     assert main(["trees", "zig=0"]) == 1
     assert capsys.readouterr().err == "error: no folder was given for tree 'zig'; given: abi\n"
     assert main(["library", "nothing.json", "."]) == 1
-    assert capsys.readouterr().err == "error: cannot read 'nothing.json': No such file or directory\n"
+    assert capsys.readouterr().err == "error: cannot read 'nothing.json': No such file or directory; check the path\n"
     Path("request.json").write_text("{}")
     assert main(["library", "request.json", "."]) == 1
     assert "request.json is wrong: missing field 'library'" in capsys.readouterr().err

@@ -210,7 +210,6 @@ def traits(spec: AttentionSpec, arch: Arch) -> Traits:
         threads=_threads(spec, arch),
         blocks_per_cu=max(0, spec.block_per_cu),
         few_blocks=int(spec.constraint_tag is Constraint.FEW_BLOCKS),
-        selection_rank=spec.selection_rank,
     )
 
 

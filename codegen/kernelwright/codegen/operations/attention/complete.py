@@ -144,7 +144,7 @@ _FORCED = (
 _FEATURES = {
     name: info.default
     for name, info in AttentionSpec.model_fields.items()
-    if not info.is_required() and name not in (*MODELS, *_OF_ROWS, "num_wave_groups", "selection_rank")
+    if not info.is_required() and name not in (*MODELS, *_OF_ROWS, "num_wave_groups")
 }
 
 

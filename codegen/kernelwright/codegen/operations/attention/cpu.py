@@ -118,9 +118,15 @@ def traits(spec: AttentionSpec) -> Traits:
         "leaves_splits": only(spec.family is Family.FWD_SPLITKV),
         "dbiases": flag(spec.dbias),
         "ropes": frozenset({Rope.NONE, spec.rope}),
-        "selection_rank": spec.selection_rank,
+        "selection_rank": _rank(spec),
     }
     return Traits(**{**variant, **_of_template(spec)})
+
+
+def _rank(spec: AttentionSpec) -> int:
+    """1 where instructions exist that sum more products of these types: no formula tells how much faster they are."""
+    depth = spec.warp_tile.k0  # 0: no products at all
+    return int(depth > 0 and any(dtype is spec.dtype and other > depth for dtype, other in OPERATIONS))
 
 
 def _tables(spec: AttentionSpec) -> tuple[PageTable, ...]:

@@ -125,7 +125,7 @@ def _split_traits(spec: AttentionSpec) -> Mapping[str, Any]:
         "soft_caps": flag(spec.logits_soft_cap),
         "biases": frozenset(BIASES[spec.bias]),
         # Where a problem has neither, a kernel without them need not ask.
-        "selection_rank": spec.selection_rank + (spec.logits_soft_cap or spec.bias is not Bias.NONE),
+        "selection_rank": int(spec.logits_soft_cap or spec.bias is not Bias.NONE),
         "page_tables": _UNPAGED | (_PAGED if spec.paged_kv else frozenset()),
         "page_layouts": frozenset({PageLayout.LINEAR}),
         "page_size": 0,
@@ -146,7 +146,7 @@ def _combine_traits(spec: AttentionSpec) -> Mapping[str, Any]:
 
 def _narrow(spec: AttentionSpec) -> int:
     """The rank of a kernel whose predicted time does not tell how many of its threads have nothing to do."""
-    return spec.selection_rank + spec.hdim_v // _LEAST_HDIM
+    return spec.hdim_v // _LEAST_HDIM
 
 
 _ROPES: Mapping[Rope, str] = {Rope.NONE: "none", Rope.INTERLEAVED: "interleaved", Rope.HALF: "half"}
@@ -201,7 +201,7 @@ def _overlapped_traits(spec: AttentionSpec) -> Mapping[str, Any]:
         **{"work_percent": 100, "blocks_per_cu": 1, "soft_caps": only(False), "biases": frozenset({spec.bias})},
         "deterministics": flag(spec.deterministic),
         # Where nobody asks for an order, workgroups need not wait for their turn.
-        "selection_rank": spec.selection_rank + spec.deterministic,
+        "selection_rank": int(spec.deterministic),
     }
 
 
@@ -285,5 +285,4 @@ def _traits(spec: AttentionSpec) -> dict[str, Any]:
         "min_seqlens_q": flag(False),
         "qscales": frozenset({QScale.NONE}),
         "max_splits": 1,
-        "selection_rank": spec.selection_rank,
     }

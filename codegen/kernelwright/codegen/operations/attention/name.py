@@ -44,7 +44,6 @@ _FEATURES: Mapping[str, Callable[[AttentionSpec], str]] = {
     "max_seq_len_q": lambda spec: _counted("mq", spec.max_seq_len_q, 0),
     "hdim_q_alignment": lambda spec: _counted("aq", spec.hdim_q_alignment, 0),
     "hdim_v_alignment": lambda spec: _counted("av", spec.hdim_v_alignment, 0),
-    "selection_rank": lambda spec: _counted("rank", spec.selection_rank, 0),
     "constraint_tag": lambda spec: "few" if spec.constraint_tag == "few_blocks" else "",
 }
 

@@ -48,7 +48,6 @@ PARTS = {
     "max_seq_len_q": (32, "mq32"),
     "hdim_q_alignment": (8, "aq8"),
     "hdim_v_alignment": (1, "av1"),
-    "selection_rank": (3, "rank3"),
     "constraint_tag": ("few_blocks", "few"),
 }
 BEGINNING = {"op", "family", "dtype", "group", "hdim_q", "hdim_v", "pipeline", "pad"}

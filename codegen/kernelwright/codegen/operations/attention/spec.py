@@ -174,9 +174,6 @@ class AttentionSpec(Spec):
         strict=True,
         description="What divides a padded head dimension of V; 0: as pipelines do.",
     )
-    selection_rank: int = Field(
-        default=0, ge=0, le=255, strict=True, description="Kernels of a lower rank are selected first."
-    )
     constraint_tag: Constraint = Field(
         default=Constraint.NONE, description="Which problems the kernel is kept for, beyond those that it can compute."
     )

@@ -26,7 +26,7 @@ class Budget:
 def choose(times: Times, counts: Sequence[int], seconds: Mapping[str, float], budget: Budget) -> list[str]:
     """Kernels in the order in which they save the most, without those that later ones outdo; of equal ones the first.
 
-    ``counts`` says how often each problem is posed, ``seconds`` what a kernel costs to compile. The gain of an option
+    ``counts`` says how often each problem occurs, ``seconds`` what a kernel costs to compile. The gain of an option
     is divided by the number of kernels that it adds, with a budget of seconds by their seconds. Every problem must have
     some time.
     """

@@ -18,7 +18,7 @@ VERSION = 1
 
 @dataclass(frozen=True)
 class Wanted:
-    """A problem of an operation, and how often it was posed."""
+    """A problem of an operation, and how often it occurred."""
 
     op: str
     text: str

@@ -163,7 +163,7 @@ typedef struct kw_cuda_conv_plan {
   uint32_t gathers;               /* all filter points are, see folding.hpp */
   uint32_t vectors;               /* see kw_cuda_conv_params */
   kw_conv_problem asked;          /* `problem` is what the implicit GEMM computes, this one what its weights are of */
-  kw_conv_problem posed;          /* the caller's */
+  kw_conv_problem original;       /* the caller's */
   uint64_t packed, padded_a, padded_b, slices, bytes;
 } kw_cuda_conv_plan;
 

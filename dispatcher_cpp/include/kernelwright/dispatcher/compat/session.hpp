@@ -86,7 +86,7 @@ class Slot {
     Reading& operator=(const Reading&) = delete;
     ~Reading() { pthread_rwlock_unlock(&slot_.lock_); }
     // Null before init.
-    State* found() const { return slot_.state_; }
+    State* get() const { return slot_.state_; }
     // Null, with the reason left for the function that tells the last error, before init.
     State* state(const char* init) const {
       if (slot_.state_ == nullptr) fail(KW_INVALID_ARGUMENT, "not initialised; call %s() first", init);

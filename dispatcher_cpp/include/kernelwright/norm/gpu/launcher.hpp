@@ -30,7 +30,7 @@ struct gpu_launcher {
     if (plan == nullptr) return Backend::fail(KW_INVALID_ARGUMENT, "plan is null");
     const kw_status status = check(kernel, problem, reason, sizeof reason);
     if (status != KW_OK) return Backend::fail(status, "%s", reason);
-    const kw_norm_problem& p = posed(problem);
+    const kw_norm_problem& p = norm_problem(problem);
     const kw_norm_traits& t = traits(kernel);
     kw_norm_gpu_plan made = {};
     made.problem = p;
@@ -71,7 +71,7 @@ struct gpu_launcher {
   }
 
  private:
-  static const kw_norm_problem& posed(const kw_problem* problem) {
+  static const kw_norm_problem& norm_problem(const kw_problem* problem) {
     return *reinterpret_cast<const kw_norm_problem*>(problem);
   }
   static const kw_norm_traits& traits(const kw_kernel* kernel) {
@@ -84,7 +84,7 @@ struct gpu_launcher {
       snprintf(reason, bytes, "the problem is not a kw_norm_problem of this kind, direction and ABI version");
       return KW_INVALID_ARGUMENT;
     }
-    return kw_norm_gpu_check(&traits(kernel), &posed(problem), reason, bytes);
+    return kw_norm_gpu_check(&traits(kernel), &norm_problem(problem), reason, bytes);
   }
 
   static kw_status check_workspace(const kw_norm_gpu_plan& made, const kw_launch& where) {

@@ -103,7 +103,7 @@ class Attention(Measurable):
         """The problem of dense tensors, heads inside of rows."""
         return problem_of(record)
 
-    def posed(self, problem: object) -> Record | None:
+    def record_of(self, problem: object) -> Record | None:
         """See :func:`kernelwright.tile_engine.operations.attention.records.record_of`."""
         record = record_of(problem)
         return None if record is None else self.read(record)

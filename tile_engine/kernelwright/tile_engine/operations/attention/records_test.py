@@ -30,7 +30,7 @@ HEADS: dict[str, Any] = {"batch": 2, "seqlen_q": 64, "seqlen_k": 256, "nhead_q":
 )
 def test_a_record_is_found_again_from_its_problem(fields: dict[str, Any]) -> None:
     record = ATTENTION.read({**HEADS, **fields})
-    restored = ATTENTION.posed(ATTENTION.problem(record))
+    restored = ATTENTION.record_of(ATTENTION.problem(record))
     assert restored is not None and ATTENTION.problem(restored) == ATTENTION.problem(record)
     if record["direction"] != "append" or record["rotary_dim"]:
         assert restored == record  # without rotation, an append has no heads of Q
@@ -40,9 +40,9 @@ def test_what_costs_no_time_may_differ() -> None:
     record = ATTENTION.read({**HEADS, "seqlen_q": 1, "page_size": 16})
     problem = ATTENTION.problem(record)
     wider = dataclasses.replace(problem, pages=5000, page_table_stride=100, scale=0.5, k_strides=None, v_strides=None)
-    assert ATTENTION.posed(wider) == record
+    assert ATTENTION.record_of(wider) == record
     turned = ATTENTION.read({**HEADS, "direction": "append", "seqlen_q": 3, "rotary_dim": 32})
-    assert ATTENTION.posed(dataclasses.replace(ATTENTION.problem(turned), rotary_places=9999)) == turned
+    assert ATTENTION.record_of(dataclasses.replace(ATTENTION.problem(turned), rotary_places=9999)) == turned
 
 
 @pytest.mark.parametrize(
@@ -59,7 +59,7 @@ def test_what_costs_no_time_may_differ() -> None:
     ],
 )
 def test_other_problems_have_no_record(problem: Any) -> None:
-    assert ATTENTION.posed(problem) is None
+    assert ATTENTION.record_of(problem) is None
 
 
 def test_values_are_splits_where_they_are_open() -> None:

@@ -83,11 +83,11 @@ def test_a_problem_is_posed_by_its_record(direction: str) -> None:
     flat = ConvProblem(direction, 2, 6, 9, (7, 8), (3, 2), groups=3, stride=(2, 1), pad_left=(1, 0), dilation=(1, 2))
     deep = ConvProblem(direction, 1, 4, 2, (5, 6, 7), 2, stride=(1, 2, 1), pad_left=1)
     for problem in (flat, deep):
-        record = CONV.posed(problem)
+        record = CONV.record_of(problem)
         assert record is not None and CONV.problem(record) == problem
-    unposed = ConvProblem(direction, 2, 6, 9, (7, 8), (3, 2), pad_left=1, pad_right=0)
+    unserved = ConvProblem(direction, 2, 6, 9, (7, 8), (3, 2), pad_left=1, pad_right=0)
     line, none = ConvProblem(direction, 2, 6, 9, 7, 3), ConvProblem(direction, 0, 6, 9, (7, 8), 1)
-    assert CONV.posed(unposed) is CONV.posed(line) is CONV.posed(none) is CONV.posed(object()) is None
+    assert CONV.record_of(unserved) is CONV.record_of(line) is CONV.record_of(none) is CONV.record_of(object()) is None
 
 
 def test_three_dimensions_and_work() -> None:

@@ -65,7 +65,7 @@ class Convolution(Measurable):
             stride=along["stride"], dilation=along["dilation"], pad_left=along["pad"], dtype=record["dtype"],
         )  # fmt: skip
 
-    def posed(self, problem: object) -> Record | None:
+    def record_of(self, problem: object) -> Record | None:
         """The record of dense tensors with channels innermost, equal padding on both sides and no epilogue."""
         if not isinstance(problem, ConvProblem) or not problem.n or len(problem.sizes) < 2:
             return None

@@ -56,7 +56,7 @@ class Gemm(Measurable):
         types = {"dtype": record["dtype"], "dtype_c": record["dtype_c"]}
         return GemmProblem(m, n, k, layout=record["layout"], batch=batch, split_k=0, **types, **strides)
 
-    def posed(self, problem: object) -> Record | None:
+    def record_of(self, problem: object) -> Record | None:
         """The record of plain products of dense matrices of one element type."""
         if not isinstance(problem, GemmProblem) or not problem.m * problem.n * problem.k:
             return None

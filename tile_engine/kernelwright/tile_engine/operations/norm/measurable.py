@@ -47,7 +47,7 @@ class Norm(Measurable):
         fields = ("kind", "rows", "columns", "dtype", "dtype_y", "weight", "bias", "residual")
         return NormProblem(backward=record["direction"] == "backward", **{name: record[name] for name in fields})
 
-    def posed(self, problem: object) -> Record | None:
+    def record_of(self, problem: object) -> Record | None:
         """The problem with dense rows and weights of its dtype, on which kernels take as long."""
         if not isinstance(problem, NormProblem) or not problem.rows:
             return None

@@ -44,8 +44,8 @@ def test_a_problem_is_posed_by_its_record() -> None:
         for given in NORM.problem_sets.records(key):
             record = NORM.read(given)
             problem = NORM.problem(record)
-            assert NORM.posed(problem) == record and NORM.flops(record) > 0 and NORM.bytes_moved(record) > 0
-    assert NORM.posed(NormProblem("rms", 0, 5)) is NORM.posed(object()) is None
+            assert NORM.record_of(problem) == record and NORM.flops(record) > 0 and NORM.bytes_moved(record) > 0
+    assert NORM.record_of(NormProblem("rms", 0, 5)) is NORM.record_of(object()) is None
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ from kernelwright.codegen.violations import Violation
 
 _ALL = (
     *("op", "family", "dtype", "hdim_q", "hdim_v", "v_layout", "pipeline", "pad"),
-    *("block_per_cu", "num_wave_groups", "selection_rank", "constraint_tag"),
+    *("block_per_cu", "num_wave_groups", "constraint_tag"),
 )
 _SCORES = ("group", "logits_soft_cap", "mask", "bias", "lse")
 _TILED = ("tile", "wave", "warp_tile")

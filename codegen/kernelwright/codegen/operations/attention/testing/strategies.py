@@ -29,7 +29,6 @@ _BOUNDS = {
     "max_seq_len_q": (0, MAX_LENGTH),
     "hdim_q_alignment": (0, 64),
     "hdim_v_alignment": (0, 64),
-    "selection_rank": (0, 255),
 }
 
 

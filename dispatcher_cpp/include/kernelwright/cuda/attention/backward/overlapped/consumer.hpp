@@ -110,8 +110,8 @@ struct overlapped_consumer {
         [&](int i) { return operand_at(of_d_o + column_step(i, query_chunk)); });
     cute::warpgroup_wait<1>();
     settle(s);
-    hide(s, t, seen, query);
-    become_probabilities(s, shared.lse[now.stage], scale, more);
+    apply_mask(s, t, seen, query);
+    recompute_probabilities(s, shared.lse[now.stage], scale, more);
     uint32_t ps[M / 4], dss[M / 4];
     const auto start_values = [&] {
       CUTLASS_PRAGMA_UNROLL
@@ -145,7 +145,7 @@ struct overlapped_consumer {
   }
 
   // Scores of what no query may see become -inf, where the tile has such.
-  CUTLASS_DEVICE void hide(float (&s)[M / 2], tile const& t, band const& seen, int query) const {
+  CUTLASS_DEVICE void apply_mask(float (&s)[M / 2], tile const& t, band const& seen, int query) const {
     const int key = t.index * N + group * key_rows_of_group;
     const bool whole = query + seen.right >= key + key_rows_of_group - 1 &&
                        query + M - 1 + seen.right - key <= seen.left && key + key_rows_of_group <= t.k.count;
@@ -158,7 +158,8 @@ struct overlapped_consumer {
     }
   }
 
-  CUTLASS_DEVICE void become_probabilities(float (&s)[M / 2], const float* lse, float scale, added const& more) const {
+  CUTLASS_DEVICE void recompute_probabilities(float (&s)[M / 2], const float* lse, float scale,
+                                              added const& more) const {
     CUTLASS_PRAGMA_UNROLL
     for (int i = 0; i < M / 8; ++i) {
       const float2 two = *reinterpret_cast<const float2*>(lse + i * 8 + lane % 4 * 2);

@@ -88,8 +88,8 @@ def inputs(row: Row, tile: Tile, arch: Arch, scaled_share: float) -> tuple[Probl
 
 
 @dataclass(frozen=True)
-class Judged:
-    """Predicted time of a row, and the rank of its kernel among the candidates."""
+class Evaluated:
+    """A row's predicted time, and the rank of its kernel among the candidates."""
 
     row: Row
     us: float
@@ -111,29 +111,29 @@ def bound(p: Problem, t: Kernel, d: Device) -> float:
     return bounds.estimate(p, bounds.Kernel(*t[:3], t.stream_k, t.twice), d, math.inf).total_us
 
 
-def judge(
+def evaluate(
     rows: Sequence[Row], tiles: Mapping[str, Sequence[Tile]], by: Callable[[Problem, Kernel, Device], float] = fitted
-) -> list[Judged]:
-    """Judge each row by a formula."""
+) -> list[Evaluated]:
+    """Each row by a formula."""
     archs = {name: load(name) for name in {row.arch for row in rows}}
 
     def microseconds(row: Row) -> Callable[[Tile], float]:
         share = SCALED_SHARE[row.arch]
         return lambda tile: by(*inputs(row, tile, archs[row.arch], share))
 
-    judgements = []
+    evaluations = []
     for row in rows:
         us = microseconds(row)
         own, others = us(fastest(row)), [us(tile) for tile in tried(row, tiles[row.family]) if tile != fastest(row)]
-        judgements.append(Judged(row, own, 1 + sum(other <= own for other in others)))
-    return judgements
+        evaluations.append(Evaluated(row, own, 1 + sum(other <= own for other in others)))
+    return evaluations
 
 
-def summary(judged: Sequence[Judged]) -> dict[str, Any]:
-    """Errors, and frequencies of ranks."""
-    errors = sorted(one.error for one in judged)
-    ratios = [one.us / one.row.us for one in judged]
-    count = len(judged)
+def summary(evaluated: Sequence[Evaluated]) -> dict[str, Any]:
+    """Errors, and shares of ranks."""
+    errors = sorted(one.error for one in evaluated)
+    ratios = [one.us / one.row.us for one in evaluated]
+    count = len(evaluated)
     return {
         "rows": count,
         "mean error": round(statistics.mean(errors), 4),
@@ -141,6 +141,6 @@ def summary(judged: Sequence[Judged]) -> dict[str, Any]:
         "P90 error": round(errors[math.ceil(0.9 * count) - 1], 4),
         "within 25 %": round(sum(error <= NEAR for error in errors) / count, 3),
         "predicted over published": round(statistics.median(ratios), 3),
-        "first": round(sum(one.rank == 1 for one in judged) / count, 3),
-        "first three": round(sum(one.rank <= 3 for one in judged) / count, 3),
+        "first": round(sum(one.rank == 1 for one in evaluated) / count, 3),
+        "first three": round(sum(one.rank <= 3 for one in evaluated) / count, 3),
     }

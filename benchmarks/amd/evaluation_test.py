@@ -10,7 +10,7 @@ import pytest
 from amd.convolutions import FITTED
 from amd.convolutions import read as read_convolutions
 from amd.convolutions import summary as conv_summary
-from amd.judged import HELD_OUT_FOLD, Judged, bound, candidates, fold, judge, summary
+from amd.evaluation import HELD_OUT_FOLD, Evaluated, bound, candidates, evaluate, fold, summary
 from amd.published import Row, read
 
 RESULTS = Path(__file__).resolve().parents[1] / "results"
@@ -19,10 +19,10 @@ AITER = RESULTS / "amd_published_gemm_aiter_0.1.7.csv.gz"
 
 
 @functools.cache
-def judged(path: Path, family: str, units: int) -> list[Judged]:
+def evaluated(path: Path, family: str, units: int) -> list[Evaluated]:
     rows = [row for row in read(path) if (row.family, row.units) == (family, units)]
     every = [row for row in read(path) if row.family == family]
-    return judge(rows, candidates(every))
+    return evaluate(rows, candidates(every))
 
 
 @pytest.mark.parametrize(
@@ -37,7 +37,7 @@ def judged(path: Path, family: str, units: int) -> list[Judged]:
 def test_held_out_problems_are_predicted_as_the_page_says(
     path: Path, family: str, units: int, held_out: bool, rows: int, mean: float, first: float, first_three: float
 ) -> None:
-    stats = summary([one for one in judged(path, family, units) if not held_out or fold(one.row) == HELD_OUT_FOLD])
+    stats = summary([one for one in evaluated(path, family, units) if not held_out or fold(one.row) == HELD_OUT_FOLD])
     assert stats["rows"] == rows
     assert stats["mean error"] <= mean, stats
     assert stats["first"] >= first and stats["first three"] >= first_three, stats
@@ -49,7 +49,7 @@ def test_held_out_problems_are_predicted_as_the_page_says(
 def test_bounds_rank_hardly_any_fastest_kernel_first(path: Path, family: str, units: int, most: float) -> None:
     """So no set of architectures that have nothing but bounds is chosen by them."""
     rows = [row for row in read(path) if row.family == family]
-    stats = summary(judge([row for row in rows if row.units == units], candidates(rows), bound))
+    stats = summary(evaluate([row for row in rows if row.units == units], candidates(rows), bound))
     assert stats["first"] <= most and stats["predicted over published"] < 0.5, stats
 
 
@@ -71,9 +71,9 @@ def test_a_rank_counts_candidates_that_are_predicted_alike(monkeypatch: pytest.M
         taken.append(given)
         return Alike
 
-    monkeypatch.setattr("amd.judged.estimate", count)
-    (judgement,) = judge([row], candidates([row]))
-    assert judgement.rank == len(taken) > 1 and judgement.error == pytest.approx(1)
+    monkeypatch.setattr("amd.evaluation.estimate", count)
+    (evaluated,) = evaluate([row], candidates([row]))
+    assert evaluated.rank == len(taken) > 1 and evaluated.error == pytest.approx(1)
 
 
 def test_folds_are_of_n_and_k_alone() -> None:
@@ -85,7 +85,9 @@ def test_folds_are_of_n_and_k_alone() -> None:
 
 def test_a_summary_is_of_errors_and_ranks() -> None:
     row = read(CK_TILE)[0]
-    stats = summary([Judged(row, row.us * factor, rank) for factor, rank in ((1.1, 1), (0.7, 3), (1.0, 4), (1.0, 1))])
+    stats = summary(
+        [Evaluated(row, row.us * factor, rank) for factor, rank in ((1.1, 1), (0.7, 3), (1.0, 4), (1.0, 1))]
+    )
     assert stats == {
         "rows": 4, "mean error": 0.1, "median error": 0.05, "P90 error": 0.3, "within 25 %": 0.75,
         "predicted over published": 1.0, "first": 0.5, "first three": 0.75,

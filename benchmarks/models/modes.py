@@ -1,4 +1,4 @@
-"""Ways to run a model's call: eager, captured in a CUDA graph, or compiled; original and adopted."""
+"""How a model is called: eager, captured in a CUDA graph or compiled; as it is and adopted."""
 
 from __future__ import annotations
 
@@ -31,12 +31,12 @@ def call_of(model: Any, described: Model, work: Work, device: str, dtype: torch.
     return step
 
 
-def in_way(way: str, model: Any, described: Model, work: Work, device: str, dtype: torch.dtype) -> Call:
-    """The call "eager", in a "graph" or "compiled". Propagates exceptions of capture and compilation."""
-    if way == "compiled":
+def in_mode(mode: str, model: Any, described: Model, work: Work, device: str, dtype: torch.dtype) -> Call:
+    """The call "eager", in a "graph" or "compiled". Whatever capture and compilation raise where it cannot be had."""
+    if mode == "compiled":
         return call_of(torch.compile(model), described, work, device, dtype)
     call = call_of(model, described, work, device, dtype)
-    if way == "eager":
+    if mode == "eager":
         return call
     side = torch.cuda.Stream()
     side.wait_stream(torch.cuda.current_stream())

@@ -1,6 +1,6 @@
 """How near the dispatcher's choices come to the fastest kernel and value, by the tables of ``collect.py``, as JSON.
 
-``python benchmarks/cpu/sweep/judge.py DIR --units 4 --library gemm=lib/gemm --shipped gemm=lib/shipped --out F.json``
+``python benchmarks/cpu/sweep/evaluate.py DIR --units 4 --library gemm=lib --shipped gemm=lib/shipped --out F.json``
 needs no quiet machine: the dispatcher predicts for ``--units`` threads, and what it chooses is looked up. ``--library``
 is the one that was measured. A share is the time of the fastest pair of a kernel and a number
 of slices or splits over that of the choice. "best of 3" is what measuring the three pairs of the highest rank again
@@ -88,8 +88,8 @@ def summary(shares: Sequence[Sequence[float]]) -> dict[str, Any]:
     }
 
 
-class Judge:
-    """Two dispatchers for one operation: one with the measured library, one with the shipped one."""
+class Evaluation:
+    """A dispatcher of one operation's library and one of what ships."""
 
     def __init__(self, library: Path, shipped: Path | None, device: Device, model: Path | None) -> None:
         """``model``: a compiled model; without one, predicted times choose."""
@@ -134,7 +134,7 @@ def named(values: Sequence[str]) -> dict[str, Path]:
 
 
 def main() -> None:
-    """Judge, print, write."""
+    """Evaluation, print, write."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folder", type=Path)
     parser.add_argument("--part", default="held-out,validation", help="words that keys have, separated by commas")
@@ -144,7 +144,7 @@ def main() -> None:
     parser.add_argument("--shipped", action="append", default=[])
     parser.add_argument("--model", action="append", default=[], help="OPERATION=FILE, a compiled model")
     parser.add_argument("--worst", type=int, default=6)
-    parser.add_argument("--least", action="store_true", help="judge by the least times of rounds instead of medians")
+    parser.add_argument("--least", action="store_true", help="evaluate by the least times of rounds instead of medians")
     parser.add_argument("--out", type=Path)
     options = parser.parse_args()
     shipped, models = named(options.shipped), named(options.model)
@@ -154,13 +154,13 @@ def main() -> None:
     every: list[dict[str, Any]] = []
     keys = sorted({path.name.partition(".")[0] for path in options.folder.glob("*.csv*")})
     for name, library in named(options.library).items():
-        operation, judge = measurable(name), Judge(library, shipped.get(name), device, models.get(name))
+        operation, evaluation = measurable(name), Evaluation(library, shipped.get(name), device, models.get(name))
         for key in keys:
             if operation_of(key) == name and any(word in key for word in options.part.split(",")):
                 for record, times in read(options.folder, key, operation, column, status):
-                    judge.add(operation, record, times)
-        every += judge.results()
-        for share, record, chosen, best in sorted(judge.low, key=lambda one: one[0])[: options.worst]:
+                    evaluation.add(operation, record, times)
+        every += evaluation.results()
+        for share, record, chosen, best in sorted(evaluation.low, key=lambda one: one[0])[: options.worst]:
             print(f"{share:.3f} {_short(record)} chose {chosen}, best {best}")
     for one in every:
         print(json.dumps(one))

@@ -14,8 +14,8 @@ from kernelwright.tile_engine.results.analysis import TOP
 
 
 @dataclass(frozen=True)
-class Judgement:
-    """Fractions of the speed of each problem's fastest measured kernel.
+class Evaluation:
+    """Shares of the speed of each problem's fastest measured kernel.
 
     :ivar problems: number of problems that every statistic is taken over.
     :ivar mean: mean for the kernel with the highest score; likewise ``median``, ``p10`` and ``minimum``.
@@ -45,17 +45,17 @@ class Judgement:
         )
 
 
-def judge(examples: Examples, scores: np.ndarray[Any, Any]) -> Judgement:
-    """Judge choosing the kernel with the highest score. ValueError without examples."""
+def evaluate(examples: Examples, scores: np.ndarray[Any, Any]) -> Evaluation:
+    """What choosing the kernel with the highest score reaches. ValueError without examples."""
     if not len(scores):
-        raise ValueError("there is nothing to judge")
+        raise ValueError("there is nothing to evaluate")
     shares: list[list[float]] = []
     for problem in np.unique(examples.problem):
         rows = np.flatnonzero(examples.problem == problem)
         speed = examples.tflops[rows] / examples.tflops[rows].max()
         shares.append([float(share) for share in speed[np.argsort(-scores[rows], kind="stable")]])
     first = sorted(ranked[0] for ranked in shares)
-    return Judgement(
+    return Evaluation(
         problems=len(first),
         mean=statistics.fmean(first),
         median=statistics.median(first),
