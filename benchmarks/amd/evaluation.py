@@ -89,7 +89,7 @@ def inputs(row: Row, tile: Tile, arch: Arch, scaled_share: float) -> tuple[Probl
 
 @dataclass(frozen=True)
 class Evaluated:
-    """A row's predicted time, and the rank of its kernel among the candidates."""
+    """Predicted time of a row, and the rank of its kernel among the candidates."""
 
     row: Row
     us: float
@@ -114,7 +114,7 @@ def bound(p: Problem, t: Kernel, d: Device) -> float:
 def evaluate(
     rows: Sequence[Row], tiles: Mapping[str, Sequence[Tile]], by: Callable[[Problem, Kernel, Device], float] = fitted
 ) -> list[Evaluated]:
-    """Each row by a formula."""
+    """Evaluate each row by a formula."""
     archs = {name: load(name) for name in {row.arch for row in rows}}
 
     def microseconds(row: Row) -> Callable[[Tile], float]:
@@ -130,7 +130,7 @@ def evaluate(
 
 
 def summary(evaluated: Sequence[Evaluated]) -> dict[str, Any]:
-    """Errors, and shares of ranks."""
+    """Errors, and frequencies of ranks."""
     errors = sorted(one.error for one in evaluated)
     ratios = [one.us / one.row.us for one in evaluated]
     count = len(evaluated)

@@ -132,7 +132,7 @@ class Fit:
         return {name: float(f"{value:.4g}") for name, value in best.items()}
 
     def evaluated(self, table: Table, numbers: Mapping[str, float]) -> list[Evaluated]:
-        """As evaluation.evaluate does, by these constants."""
+        """As evaluation.evaluate, with these constants."""
         us = self.predict(table, numbers)
         ends = [*table.starts[1:], len(us)]
         return [

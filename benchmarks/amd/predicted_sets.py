@@ -189,7 +189,7 @@ class Predicted:
     """Predicted times of kernels on problems, by the formula compiled to C: millions in seconds."""
 
     def __init__(self, arch: Arch, kernels: Sequence[Kernel], wanted: Sequence[GemmProblem]) -> None:
-        """Of each kernel on each problem that it serves, with the best number of slices of K."""
+        """Predict each kernel on each problem that it serves, with the best number of slices of K."""
         self.kernels = list(kernels)
         formula = Formula("formulas.cdna", ends_early=True)
         self.us = np.full((len(kernels), len(wanted)), np.inf)
@@ -205,7 +205,7 @@ class Predicted:
                 )
 
     def _served(self, spec: GemmSpec, wanted: Sequence[GemmProblem], arch: Arch) -> list[int]:
-        """Kernels that pad serve the same problems whatever their tiles."""
+        """Indices of the problems served: kernels that pad serve the same problems whatever their tiles."""
         key = spec.model_dump_json(exclude={"tile", "wave", "warp_tile"} if all(spec.pad) else None)
         if key not in self._known:
             self._known[key] = [index for index, one in enumerate(wanted) if not refusal(spec, one, arch)]

@@ -14,7 +14,7 @@ from ratios import geometric_mean
 
 Row = Mapping[str, Any]
 Ratios = dict[tuple[str, str], dict[str, float]]
-"""By model and work, of each mode."""
+"""Ratios of each mode, by model and work."""
 
 
 def ratios(rows: Iterable[Row]) -> Ratios:

@@ -1,4 +1,4 @@
-"""How a model is called: eager, captured in a CUDA graph or compiled; as it is and adopted."""
+"""Modes of a model's call: eager, captured in a CUDA graph, or compiled; original and adopted."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def call_of(model: Any, described: Model, work: Work, device: str, dtype: torch.
 
 
 def in_mode(mode: str, model: Any, described: Model, work: Work, device: str, dtype: torch.dtype) -> Call:
-    """The call "eager", in a "graph" or "compiled". Whatever capture and compilation raise where it cannot be had."""
+    """The call "eager", in a "graph" or "compiled". Propagates exceptions of capture and compilation."""
     if mode == "compiled":
         return call_of(torch.compile(model), described, work, device, dtype)
     call = call_of(model, described, work, device, dtype)

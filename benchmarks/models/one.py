@@ -1,4 +1,4 @@
-"""The works of one model, in every mode: times of torch and ours in turns, outputs against the model in fp32."""
+"""The works of one model, in every mode: interleaved times of torch and ours, outputs against the model in fp32."""
 
 from __future__ import annotations
 

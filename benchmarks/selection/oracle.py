@@ -114,7 +114,7 @@ def _slices(choices: str) -> int:
 
 
 def evaluation(reached: Sequence[list[float]]) -> dict[str, Any]:
-    """Mean, median, tenth percentile, least; how often the first is the fastest; the best of the first few."""
+    """Mean, median, tenth percentile, minimum; how often the first is the fastest; the best of the first few."""
     first = sorted(one[0] for one in reached)
     return {
         "problems": len(first),
@@ -130,7 +130,7 @@ def evaluation(reached: Sequence[list[float]]) -> dict[str, Any]:
 def evaluate(
     problems: Sequence[tuple[Record, Times]], operation: Measurable, dispatcher: Dispatcher, members: set[str] | None
 ) -> dict[str, Any]:
-    """Judge by direction and overall; ``members``: identities of the only kernels considered."""
+    """Evaluate by direction and overall; ``members``: identities of the only kernels considered."""
     by: dict[str, list[list[float]]] = defaultdict(list)
     single, low = 0, []
     for record, measured in problems:

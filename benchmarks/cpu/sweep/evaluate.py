@@ -89,7 +89,7 @@ def summary(shares: Sequence[Sequence[float]]) -> dict[str, Any]:
 
 
 class Evaluation:
-    """A dispatcher of one operation's library and one of what ships."""
+    """Two dispatchers for one operation: one with the measured library, one with the shipped one."""
 
     def __init__(self, library: Path, shipped: Path | None, device: Device, model: Path | None) -> None:
         """``model``: a compiled model; without one, predicted times choose."""
@@ -134,7 +134,7 @@ def named(values: Sequence[str]) -> dict[str, Path]:
 
 
 def main() -> None:
-    """Evaluation, print, write."""
+    """Evaluate, print, write."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folder", type=Path)
     parser.add_argument("--part", default="held-out,validation", help="words that keys have, separated by commas")

@@ -92,7 +92,7 @@ class Workspace:
 
 
 class Case(Protocol):
-    """A problem with its operands on the device: some sets that are timed, and one whose results are compared."""
+    """A problem with its operands on the device: several timed sets, and one whose results are compared."""
 
     problem: Any
     us: float

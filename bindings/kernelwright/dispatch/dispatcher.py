@@ -36,13 +36,13 @@ class Dispatcher(OperationMethods):
     :param libraries: one library or several, loaded ones or paths.
     :param device: a :class:`Device` or its name.
     :param selection: ``"auto"`` (the learned models that come with the libraries; lowest predicted time for problems
-        that none of them ranks), ``"analytic"`` (lowest predicted time), ``"first_fit"`` (highest priority, then
-        name), the name or identity of one kernel (plans of several stages then have the fastest predicted kernels in
-        the others), or a function that maps a problem and its candidates (a sequence of :class:`Candidate`) to one
-        score each; the lowest score wins; or a :class:`Heuristic`, a learned model.
-    :param fallback: what makes a library for a problem that no kernel serves, such as a
-        :class:`kernelwright.jit.Registry` of the same device, which compiles it and says so in a line on stderr. The
-        library then stays in this dispatcher.
+        that none of them ranks), ``"analytic"`` (lowest predicted time), ``"first_fit"`` (highest priority, then name),
+        the name or identity of one kernel (in plans of several stages, the other stages get the kernels of lowest
+        predicted time), a function that maps a problem and its candidates (a sequence of :class:`Candidate`) to one
+        score each, of which the lowest wins, or a :class:`Heuristic`, a learned model.
+    :param fallback: makes a library for a problem that no kernel serves, such as a :class:`kernelwright.jit.Registry`
+        for the same device, which compiles it and reports that in a line on stderr. The library stays in this
+        dispatcher.
     :raises ArchMismatchError: for a library of another kind or architecture than the device.
     :raises LibraryLoadError: for a library that the native dispatcher refuses, such as one with a kernel that shares
         its name with a kernel of another library but not its identity.
@@ -50,9 +50,9 @@ class Dispatcher(OperationMethods):
     :raises SelectionError: for an unknown selection.
     :raises TypeError: for a ``fallback`` that cannot make libraries.
 
-    Libraries may share kernels, such as a wheel and a library of :mod:`kernelwright.jit`: of each identity the first
-    library's copy is kept. The models of all libraries are asked in the order of the libraries, and rank the kernels
-    of all.
+    Libraries may share kernels, as a wheel and a library of :mod:`kernelwright.jit` do: the first library's copy of
+    each identity is kept. The models of all libraries are consulted in the order of the libraries, and each ranks the
+    kernels of all of them.
 
     A CPU library is checked against the machine at once, a GPU library at its first launch: selecting and explaining
     touch no GPU.

@@ -84,7 +84,7 @@ def _specs(path: str) -> list[dict[str, object]]:
 
 
 def parser() -> argparse.ArgumentParser:
-    """The options, also for the shell's completion."""
+    """The options; also used for shell completion."""
     made = ArgumentParser(
         "kernelwright jit",
         description="Compile the kernels that are missing, into the cache, and print the path of their library.",

@@ -55,8 +55,8 @@ class Learnable(Protocol):
     def inputs(self, record: Record, spec: Mapping[str, Any], value: int) -> Mapping[str, float] | None:
         """The schema's inputs except ``units``, as C computes them from the structs of problem and kernel.
 
-        ``value`` is what is chosen where the problem leaves something open, else 0. None for a problem of which a
-        compiled model ranks none, as ``applies`` of the schema says.
+        ``value`` is the value of what the problem leaves open, else 0. None for a problem that compiled models do not
+        rank, according to the schema's ``applies``.
         """
 
     def family(self, record: Record) -> str:
@@ -99,7 +99,7 @@ class Measurable(Protocol):
         """The problem for a dispatcher to plan."""
 
     def record_of(self, problem: object) -> Record | None:
-        """The record that poses a problem, or one on which kernels take as long; None where there is no such record."""
+        """The record that poses a problem, or one on which kernels take as long; None if there is none."""
 
     def origin(self, record: Record) -> tuple[str, str]:
         """The public model with a layer of a record's extents, and the layer; the first of several, "" for none."""

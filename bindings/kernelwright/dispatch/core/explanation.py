@@ -123,7 +123,7 @@ class StageExplanation:
         return cls(raw["problem"], raw["reason"], chosen, kernels, raw["ranked_by"])
 
     def __repr__(self) -> str:
-        """Reason, what ranked, and the chosen kernel."""
+        """Reason, ranking criterion and the chosen kernel."""
         chosen = "none" if self.chosen is None else self.chosen.short
         return f"<StageExplanation: {chosen} of {len(self.kernels)},\n ranked by {self.ranked_by}: {self.reason}>"
 
@@ -144,11 +144,12 @@ class Explanation:
     """The ranking of every kernel for one problem, best first; ``str()`` is a table.
 
     :ivar problem: the problem.
-    :ivar selection: what the dispatcher was asked for, such as ``auto``; ``ranked_by`` says what that came to.
-    :ivar stages: the ranking of each stage: one, unless a launch starts several kernels one behind the other. After a
-        stage that no kernel serves, there are no more.
-    :ivar simulated: name of the simulated device, or None. Scores in microseconds are then predictions for real
-        hardware; nothing was measured.
+    :ivar selection: the selection requested of the dispatcher, such as ``auto``; ``ranked_by`` says what it resolved
+        to.
+    :ivar stages: the ranking of each stage: one, unless a launch starts several kernels in sequence. A stage that no
+        kernel serves is the last one.
+    :ivar simulated: name of the simulated device, or None. On such a device, scores in microseconds are predictions for
+        real hardware; nothing was measured.
     """
 
     problem: Problem
@@ -177,7 +178,7 @@ class Explanation:
 
     @property
     def ranked_by(self) -> str:
-        """What compared the kernels of the first stage: ``predicted time``, or what a model or function is called."""
+        """What ranked the kernels of the first stage: ``predicted time``, or the name of a model or function."""
         return self.stages[0].ranked_by
 
     @property

@@ -1,7 +1,7 @@
 """Check that one identity has one object, from the manifests in a store or below a folder.
 
 A kernel's object may vary with its toolchain and with any source, and with nothing else. The inputs of a library are in
-the statement beside its manifest, which every build writes; libraries without one are not judged.
+the statement beside its manifest, which every build writes; libraries without one are not checked.
 """
 
 from __future__ import annotations

@@ -32,7 +32,7 @@ _READER = Path(__file__).with_name("lmdb_shards.py")
 class Found:
     """Numbers of files and kernels compared, and one sentence per problem.
 
-    :ivar unknown: number of libraries without a statement, which are not judged.
+    :ivar unknown: number of libraries without a statement, which are not checked.
     :ivar described: manifests and statements of libraries among the files, see ``lmdb_shards.described``.
     """
 

@@ -15,7 +15,7 @@ from kernelwright.tile_engine.results.analysis import TOP
 
 @dataclass(frozen=True)
 class Evaluation:
-    """Shares of the speed of each problem's fastest measured kernel.
+    """Fractions of the speed of each problem's fastest measured kernel.
 
     :ivar problems: number of problems that every statistic is taken over.
     :ivar mean: mean for the kernel with the highest score; likewise ``median``, ``p10`` and ``minimum``.
@@ -46,7 +46,7 @@ class Evaluation:
 
 
 def evaluate(examples: Examples, scores: np.ndarray[Any, Any]) -> Evaluation:
-    """What choosing the kernel with the highest score reaches. ValueError without examples."""
+    """Evaluate choosing the kernel with the highest score. ValueError without examples."""
     if not len(scores):
         raise ValueError("there is nothing to evaluate")
     shares: list[list[float]] = []

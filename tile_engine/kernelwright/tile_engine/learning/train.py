@@ -53,11 +53,10 @@ def train(
 ) -> Trained:
     """Train a model of log(1 + TFLOP/s), in which small problems weigh as much as large ones.
 
-    Where the schema has a prior, trees correct it: the model is of log(TFLOP/s), and what the prior misses of all
-    kernels of a problem alike is not learned, as it decides nothing.
-    ``dtypes`` are those of the problems that it ranks, that of the examples first; ``data`` says where the examples
-    are from. ValueError for examples of fewer than two families: nothing could be held out.
-    RuntimeError where LightGBM is not installed.
+    If the schema has a prior, trees correct it: the model predicts log(TFLOP/s), and an error of the prior common to
+    all kernels of a problem is not learned, as it decides nothing. ``dtypes`` are those of the problems that the model
+    ranks, that of the examples first; ``data`` states the origin of the examples. Raises ValueError for examples of
+    fewer than two families, as nothing could be held out, and RuntimeError if LightGBM is not installed.
     """
     if len(examples.families) < 2:
         raise ValueError(

@@ -147,7 +147,7 @@ def _images(one: Heads, place: int, use: str, lengths: Lengths) -> Iterator[Fiel
 
 
 def _requests(one: Heads, lengths: Lengths, place: int, queries: int, keys: int) -> int:
-    """Requests of a problem: one of those stated, or as many as the limits of a problem leave."""
+    """Number of requests of a problem: one of those stated, or as many as the problem limits allow."""
     most = min(_MOST_ROWS // queries, _MOST_ELEMENTS // (keys * one.kv * max(one.hdim_q, one.hdim_v)))
     return max(1, min(lengths.requests[place % len(lengths.requests)], most))
 

@@ -83,7 +83,7 @@ def conv_families() -> dict[tuple[int, ...], str]:
 
 @cache
 def conv_origins() -> Mapping[tuple[int, ...], tuple[str, str]]:
-    """The first network that has a layer, and the layer as a few words, by :func:`layer_of`."""
+    """The first network with a layer, and a short description of the layer, by :func:`layer_of`."""
     every = [one for part in PARTS for dims in (2, 3) for one in conv_problems(part, dims)]
     fixed = {"di": 1, "z": 1}
     return {

@@ -21,11 +21,12 @@ SETTINGS = Settings(warmup=2, duration_s=0.05, rounds=5, verify=True)
 class MeasuredSelection:
     """``Dispatcher(library, device=…, selection=MeasuredSelection(library, "memory.json", device=…))``.
 
-    The first time that a problem occurs, the ``top_k`` pairs that ``base`` ranks first are checked and timed in this
-    process, on operands of its own, and the file remembers their times for this device, driver and library. A pair is a
-    kernel and a value of what the problem leaves open: slices of a sum, splits of keys. Later, and in other processes,
-    the remembered times decide. Problems that the tile engine cannot pose, further stages of a plan and simulated
-    devices are left to ``base``. ``Dispatcher.select(problem, top_k=3, measure=True)`` does this for one problem.
+    When a problem occurs for the first time, the ``top_k`` pairs that ``base`` ranks first are checked and timed in
+    this process, on operands of its own, and the file stores their times for this device, driver and library. A pair is
+    a kernel and a value of what the problem leaves open: slices of a sum, splits of keys. Later, and in other
+    processes, the stored times decide. Problems that the tile engine cannot pose, further stages of a plan and
+    simulated devices are left to ``base``. ``Dispatcher.select(problem, top_k=3, measure=True)`` does this for one
+    problem.
     """
 
     __name__ = "measured times"
