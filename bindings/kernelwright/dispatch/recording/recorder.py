@@ -97,7 +97,7 @@ class Recording:
         self.close()
 
     def _write_in_time(self) -> None:
-        """Flush, but only warn on failure: a full disk must not end the program."""
+        """Call :meth:`flush`, but only warn on failure: a full disk must not end the program."""
         if self._failed:
             return
         try:
