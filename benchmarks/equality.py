@@ -1,4 +1,4 @@
-"""When two outputs count as equal: a ratio of times means something only between calls that compute the same."""
+"""When two outputs count as equal: a ratio of times is meaningful only between calls that compute the same."""
 
 from __future__ import annotations
 
@@ -15,23 +15,23 @@ _FP32_SUMS = 1e-5
 
 
 class UnequalOutputsError(Exception):
-    """A call whose output is too far from the reference; its time is no figure."""
+    """A call's output is too far from the reference; its time is not reported."""
 
 
 def error_limit(dtype: str, output: str) -> float:
-    """The largest relative error (norm of the difference ÷ norm of the reference) for operands and output of dtypes."""
+    """The largest relative error (norm of the difference ÷ norm of the reference) allowed for these dtypes."""
     if dtype in ("fp8", "bf8"):
         return _FP8
     return max(1.5 * _ROUNDING[output], 0.0 if output == "int32" else _FP32_SUMS)
 
 
 def unequal(errors: Mapping[str, float], limit: float) -> dict[str, float]:
-    """The calls whose relative error is above ``limit`` or not a number."""
+    """Calls whose relative error exceeds ``limit`` or is not a number."""
     return {name: error for name, error in errors.items() if not error <= limit}
 
 
 def require_equal(errors: Mapping[str, float], limit: float, what: str) -> None:
-    """Raise UnequalOutputsError unless every relative error is at most ``limit``; ``what`` is what was computed."""
+    """Raise UnequalOutputsError unless every relative error is at most ``limit``; ``what`` names the computation."""
     off = unequal(errors, limit)
     if off:
         text = ", ".join(f"{name} is off by {error:.2g}" for name, error in off.items())

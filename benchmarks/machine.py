@@ -1,4 +1,4 @@
-"""Which machine a figure was measured on, for every results file."""
+"""Description of the machine that a figure was measured on, for every results file."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which library a figure is about: the one that ships, or one that was built for tests."""
+"""Description of the library that a figure is about: the shipped one, or one built for tests."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ SHIPPED, TEST = "shipped library", "test library"
 def describe(manifest: Mapping[str, Any], shipped: Path = _SHIPPED) -> dict[str, Any]:
     """Kind (SHIPPED if its kernels are exactly those of a shipped set, else TEST), kernels, toolchains, digest.
 
-    ``shipped`` is a folder of goldens, a file for each operation.
+    ``shipped`` is a folder of golden files, one per operation.
     """
     names = {kernel["name"] for kernel in manifest["kernels"]}
     return {

@@ -1,4 +1,4 @@
-"""Ratios of interleaved times, against the fastest of the reference's calls, and what sums them up."""
+"""Ratios of interleaved times to the fastest of the reference's calls, and their summaries."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 
 
 def spread(values: Sequence[float]) -> dict[str, float]:
-    """Median, smallest and largest."""
+    """Median, minimum and maximum."""
     return {"median": statistics.median(values), "min": min(values), "max": max(values)}
 
 
@@ -19,21 +19,21 @@ def fastest(times: Mapping[str, Sequence[float]], names: Iterable[str]) -> str:
 
 
 def ratios(reference: Sequence[float], ours: Sequence[float]) -> list[float]:
-    """Per round, the reference's time ÷ ours: above 1 where ours is faster."""
+    """Per round, the reference's time ÷ ours: above 1 if ours is faster."""
     return [theirs / own for theirs, own in zip(reference, ours, strict=True)]
 
 
 def geometric_mean(values: Sequence[float]) -> float:
-    """Geometric mean of one positive number or more."""
+    """Geometric mean of one or more positive numbers."""
     return math.exp(sum(map(math.log, values)) / len(values))
 
 
 def summary(results: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """By set of shapes and operation: how many shapes, geometric mean and worst of the median ratios.
+    """Number of shapes, geometric mean and worst of the median ratios, by set of shapes and operation.
 
     Results without a ratio are counted by their ``state``: "unequal" outputs, "not served" by any kernel, or "no
-    reference" where torch refuses the problem. ``worst`` is the result with the smallest ratio, ``slower`` counts
-    ratios below 1. Mean and worst are None where no result has a ratio.
+    reference" if torch refuses the problem. ``worst`` is the result with the smallest ratio, ``slower`` counts ratios
+    below 1. Mean and worst are None if no result has a ratio.
     """
     groups: dict[tuple[str, str], list[Mapping[str, Any]]] = {}
     for result in results:

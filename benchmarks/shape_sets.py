@@ -10,7 +10,7 @@ from pathlib import Path
 FOLDER = Path(__file__).with_name("shapes")
 TUNED, HELD_OUT = SETS = ("tuned", "held-out")
 PLAIN = ("bf16", "fp16", "fp8", "int8")
-# Epilogues of a bf16 product, as torch.nn.functional names them: "gelu" is its tanh approximation, "gelu_erf" exact.
+# Epilogues of a bf16 product, with torch.nn.functional's names: "gelu" is its tanh approximation, "gelu_erf" is exact.
 FUSED = ("bias", "bias_relu", "bias_gelu", "bias_gelu_erf")
 INT8_ROWS = 17  # torch._int_mm refuses fewer
 
@@ -30,7 +30,7 @@ class Case:
 
     @property
     def what(self) -> str:
-        """The operation, which results are grouped by."""
+        """The operation, by which results are grouped."""
         return f"{self.dtype} + {self.epilogue}" if self.epilogue else self.dtype
 
     def __str__(self) -> str:

@@ -31,13 +31,13 @@ from kernelwright.codegen.operations.convolution.formulas.problem import Problem
 
 TABLE = Path(__file__).resolve().parents[1] / "results/amd_published_conv_ck_tile.csv.gz"
 FITTED = 12
-"""Problems that constants are fitted to, the first ones of the table."""
+"""Problems that constants are fitted to, at the beginning of the table."""
 NUMBERS = ("ADDRESS_CLOCKS_PER_BYTE", "WAIT_CLOCKS_PER_BYTE", "POINT_STORE")
 
 
 @dataclass(frozen=True)
 class Measured:
-    """A convolution, and the microseconds of each tile."""
+    """A convolution, and the microseconds per tile."""
 
     problem: Problem
     us: dict[tuple[int, int, int], float]
@@ -63,7 +63,7 @@ def _measured(raw: dict[str, str]) -> Measured:
 
 
 def predicted(one: Measured) -> dict[tuple[int, int, int], float]:
-    """Microseconds of each tile; four waves, in one row where the tile has 16 rows and in two elsewhere."""
+    """Microseconds per tile; four waves, in one row if the tile has 16 rows, else in two."""
     arch = load("gfx950")
     device = device_of(arch, "bf16", arch.compute_units)
 
@@ -76,7 +76,7 @@ def predicted(one: Measured) -> dict[tuple[int, int, int], float]:
 
 
 def summary(problems: Sequence[Measured]) -> dict[str, Any]:
-    """Shares of the fastest kernel's speed that choices have, and errors of times."""
+    """Fractions of the fastest kernel's speed that choices reach, and errors of predicted times."""
     shares, of_three, errors = [], [], []
     for one in problems:
         times = predicted(one)
@@ -108,7 +108,7 @@ def _cost(problems: Sequence[Measured]) -> float:
 
 
 def fit(problems: Sequence[Measured], steps: int) -> dict[str, float]:
-    """A random descent from guesses; the same in every run."""
+    """A random descent from initial guesses; the same in every run."""
     draw = random.Random(0)
     now, had = dict(zip(NUMBERS, (0.02, 0.02, 1.5), strict=True)), math.inf
     for step in range(steps):

@@ -1,9 +1,9 @@
-"""How far predicted times are from published ones, and how often the fastest kernel is predicted to be the fastest.
+"""Errors of predicted times against published ones, and how often the fastest kernel is predicted to be the fastest.
 
-A table names the fastest kernel of a problem alone. Candidates are the kernels that were tried: of the CK Tile
-dispatcher those of its tiles that divide N and K, of CK all tiles that were the fastest of some problem of the family.
-A kernel's rank is one more than the number of candidates predicted to be faster, ties in favour of none: candidates
-that are predicted to be equal stand before it.
+A table names only the fastest kernel of a problem. Candidates are the kernels that were tried: for the CK Tile
+dispatcher its tiles that divide N and K, for CK all tiles that were the fastest for some problem of the family. A
+kernel's rank is one more than the number of candidates predicted to be faster; candidates predicted to be equally fast
+rank before it.
 """
 
 from __future__ import annotations
@@ -32,23 +32,24 @@ from kernelwright.codegen.operations.gemm.formulas import tiles as bounds
 
 FOLDS = 4
 HELD_OUT_FOLD = 0
-"""Of pairs of N and K: constants are fitted to the other folds."""
+"""Number of folds of (N, K) pairs: constants are fitted to the other folds."""
 NEAR = 0.25
 Tile = tuple[int, int, int, int, int]
 SCALED_SHARE = {"gfx942": 0.8703, "gfx950": 0.8}
-"""Of the rate of matrix instructions in kernels that multiply by scales of blocks: fitted with CDNA3's constants, and a
-guess for CDNA4, of which no fit sees such kernels."""
+"""Fraction of the matrix instruction rate in kernels that multiply by scales of blocks: fitted with CDNA3's constants,
+a guess for CDNA4, for which no fit has such kernels."""
 
 
 def fold(row: Row) -> int:
-    """The part of the problem's N and K, the same in every table."""
+    """The fold of the problem's N and K, the same in every table."""
     return hashlib.sha256(f"{row.n} {row.k}".encode()).digest()[0] % FOLDS
 
 
 def ck_tile_tiles() -> list[Tile]:
     """Tiles of the dispatcher's table: 64 to 256 a side, 64 to 256 of K, at most 32 KiB of operands; four waves.
 
-    Waves are taken to be two by two: of 16,384 elements of a tile, other divisions were the fastest in one case of 14.
+    Waves are assumed to be two by two: for tiles of 16,384 elements, other divisions were the fastest in one case of
+    14.
     """
     sides, depths = (64, 128, 192, 256), (64, 128, 256)
     return [(m, n, k, 2, 2) for m, n, k in itertools.product(sides, sides, depths) if (m + n) * k <= 32768]
@@ -64,19 +65,19 @@ def candidates(rows: Sequence[Row]) -> dict[str, list[Tile]]:
 
 
 def tried(row: Row, tiles: Sequence[Tile]) -> list[Tile]:
-    """The candidates of a problem: kernels of the dispatcher's table do not pad N and K."""
+    """The candidates for a problem: kernels of the dispatcher's table do not pad N and K."""
     if row.family != "ck_tile_fp8":
         return list(tiles)
     return [tile for tile in tiles if row.n % tile[1] == 0 and row.k % tile[2] == 0]
 
 
 def fastest(row: Row) -> Tile:
-    """The kernel that the table names, as candidates are written."""
+    """The kernel named by the table, in the form of a candidate."""
     return (*row.tile[:3], 2, 2) if row.family == "ck_tile_fp8" else row.tile
 
 
 def inputs(row: Row, tile: Tile, arch: Arch, scaled_share: float) -> tuple[Problem, Kernel, Device]:
-    """What the formula reads. CK clears C in a launch of its own before slices of K are added to it."""
+    """Inputs of the formula. CK clears C in a separate launch before slices of K are added to it."""
     device = device_of(arch, "bf16" if row.size == 2 else "fp8", row.units)
     if row.scaled:
         device = device._replace(rate=device.rate * scaled_share)
@@ -88,7 +89,7 @@ def inputs(row: Row, tile: Tile, arch: Arch, scaled_share: float) -> tuple[Probl
 
 @dataclass(frozen=True)
 class Evaluated:
-    """A row's predicted time, and the rank of its kernel among the candidates."""
+    """Predicted time of a row, and the rank of its kernel among the candidates."""
 
     row: Row
     us: float
@@ -96,24 +97,24 @@ class Evaluated:
 
     @property
     def error(self) -> float:
-        """Predicted over published, less one, without a sign."""
+        """Absolute relative error of the predicted time."""
         return abs(self.us / self.row.us - 1)
 
 
 def fitted(p: Problem, t: Kernel, d: Device) -> float:
-    """Microseconds by the formula with its constants."""
+    """Microseconds by the formula with fitted constants."""
     return estimate(p, t, d, math.inf).total_us
 
 
 def bound(p: Problem, t: Kernel, d: Device) -> float:
-    """Microseconds by stated rates alone, as of architectures without published times."""
+    """Microseconds by stated rates alone, as for architectures without published times."""
     return bounds.estimate(p, bounds.Kernel(*t[:3], t.stream_k, t.twice), d, math.inf).total_us
 
 
 def evaluate(
     rows: Sequence[Row], tiles: Mapping[str, Sequence[Tile]], by: Callable[[Problem, Kernel, Device], float] = fitted
 ) -> list[Evaluated]:
-    """Each row by a formula."""
+    """Evaluate each row by a formula."""
     archs = {name: load(name) for name in {row.arch for row in rows}}
 
     def microseconds(row: Row) -> Callable[[Tile], float]:
@@ -129,7 +130,7 @@ def evaluate(
 
 
 def summary(evaluated: Sequence[Evaluated]) -> dict[str, Any]:
-    """Errors, and shares of ranks."""
+    """Errors, and frequencies of ranks."""
     errors = sorted(one.error for one in evaluated)
     ratios = [one.us / one.row.us for one in evaluated]
     count = len(evaluated)

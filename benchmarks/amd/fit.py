@@ -55,9 +55,9 @@ Array = np.ndarray[Any, np.dtype[np.float64]]
 
 @dataclass(frozen=True)
 class Table:
-    """Rows, and what the formula reads for each of their candidates, those of a row side by side.
+    """Rows, and the formula's inputs for each of their candidates, grouped by row.
 
-    :ivar own: where the fastest kernel stands; ``starts`` where each row's candidates begin.
+    :ivar own: index of the fastest kernel; ``starts`` are the first candidates of the rows.
     """
 
     rows: list[Row]
@@ -69,7 +69,7 @@ class Table:
 
 
 def table(rows: Sequence[Row], tiles: Mapping[str, Sequence[Tile]]) -> Table:
-    """The same order in every run."""
+    """Build a table, in the same order in every run."""
     archs = {name: load(name) for name in {row.arch for row in rows}}
     read: list[list[float]] = []
     own, starts, scaled = [], [], []
@@ -90,21 +90,21 @@ def table(rows: Sequence[Row], tiles: Mapping[str, Sequence[Tile]]) -> Table:
 
 
 class Fit:
-    """Constants of one architecture, tried on a table."""
+    """Constants of one architecture, evaluated on a table."""
 
     def __init__(self, arch: str, formula: Formula) -> None:
         self.arch, self.formula = arch, formula
         self.rate = formula.columns.index("Device.rate")
 
     def predict(self, table: Table, numbers: Mapping[str, float]) -> Array:
-        """Microseconds of all candidates."""
+        """Predicted microseconds of all candidates."""
         read = table.read.copy()
         read[table.scaled, self.rate] *= numbers[SCALED]
         named = {f"{PREFIXES[self.arch]}_{name}": value for name, value in numbers.items() if name != SCALED}
         return self.formula.predict(read, named)
 
     def cost(self, table: Table, numbers: Mapping[str, float]) -> float:
-        """Mean errors of times, and of what is taken for the fastest kernel; tables count alike."""
+        """Mean errors of times, and of the choice of the fastest kernel; all tables have equal weight."""
         us = self.predict(table, numbers)
         own, least = us[table.own], np.minimum.reduceat(us, table.starts)
         each = np.abs(np.log(own / table.us)) + RANKING * np.log(own / least)
@@ -112,7 +112,7 @@ class Fit:
         return float(np.mean([each[parts == part].mean() for part in sorted(set(parts))]))
 
     def search(self, table: Table, starts: int, steps: int) -> dict[str, float]:
-        """The best of some random descents."""
+        """The best result of several random descents."""
         names = [*GUESSES, *([SCALED] if table.scaled.any() else [])]
         best: dict[str, float] = {}
         least = math.inf
@@ -132,7 +132,7 @@ class Fit:
         return {name: float(f"{value:.4g}") for name, value in best.items()}
 
     def evaluated(self, table: Table, numbers: Mapping[str, float]) -> list[Evaluated]:
-        """As evaluation.evaluate does, by these constants."""
+        """As evaluation.evaluate, with these constants."""
         us = self.predict(table, numbers)
         ends = [*table.starts[1:], len(us)]
         return [
@@ -150,7 +150,7 @@ def parts(evaluated: Sequence[Evaluated]) -> dict[str, Any]:
 
 
 def thinned(rows: Sequence[Row], most: int) -> list[Row]:
-    """At most so many of each table, evenly."""
+    """At most this many rows of each table, evenly spaced."""
     by_source: dict[str, list[Row]] = {}
     for row in rows:
         by_source.setdefault(f"{row.source} {row.family} {row.units}", []).append(row)
@@ -176,7 +176,7 @@ def main() -> None:
     fit = Fit(options.arch, formula)
     every = [row for path in options.tables for row in read(path)]
     tiles = candidates(every)
-    # Newer tables hold rows of older ones, too.
+    # Newer tables include rows of older ones.
     rows = list({replace(row, source=""): row for row in every if row.arch == options.arch}.values())
 
     def seen(row: Row) -> bool:

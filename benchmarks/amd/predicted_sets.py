@@ -1,10 +1,10 @@
-"""GEMM kernels for a release set by predicted times: candidates, problems, and the fewest that come near the best.
+"""GEMM kernels for a release set by predicted times: candidates, problems, and the smallest near-optimal set.
 
 Times are those that the dispatcher ranks by (``formulas/cdna.py``): predicted from counts and from constants fitted to
-measurements that AMD published. We measured none of them. The formula reads tile, waves and how K is shared; kernels
-that differ in nothing else are predicted alike, and one of them stands for all: ``compv3``, whose one stage in LDS is
-what the formula counts, with the matrix instruction that was counted to leave LDS and vector unit least to do. Stream-K
-kernels are no candidates: no published time is of one.
+measurements published by AMD. We measured none of them. The formula reads tile, waves and the partition of K; kernels
+that differ in nothing else have equal predictions, and one of them stands for all: ``compv3``, whose single LDS stage
+is what the formula counts, with the matrix instruction that was counted to leave the least work to LDS and vector unit.
+Stream-K kernels are not candidates: no published time is for one.
 """
 
 from __future__ import annotations
@@ -45,17 +45,17 @@ from kernelwright.tile_engine.results.analysis import Timed
 
 COUNTS = Path(__file__).resolve().parents[1] / "results" / "amd_conflicts.json"
 SIDES = (16, 32, 48, 64, 80, 96, 112, 128, 160, 192, 224, 256)
-"""Rows and columns of tiles that the published tables have; of larger ones no time is known."""
+"""Rows and columns of tiles in the published tables; no time is known for larger ones."""
 ROW_BYTES = (64, 128, 256)
 """Bytes of K in a tile, likewise."""
 NEAR = 1.25
-"""Times the least counted work beside the matrix core that a chosen kernel may have."""
+"""Maximum counted work beside the matrix core of a chosen kernel, relative to the minimum."""
 _SHARED_K: tuple[Mapping[str, Any], ...] = ({}, {"split_k": True})
-_TRAINING_ROWS = 100  # gradients are computed of batches, not of single tokens
+_TRAINING_ROWS = 100  # gradients are computed for batches, not for single tokens
 
 
 class Form(NamedTuple):
-    """What decides how a kernel's lanes meet in the banks of LDS.
+    """The fields that determine LDS bank conflicts of a kernel.
 
     :ivar depth: K of the tile; the others are the extents of the matrix instruction.
     """
@@ -69,7 +69,7 @@ class Form(NamedTuple):
 class Group(NamedTuple):
     """Kernels that serve the same products.
 
-    :ivar also: another element type of the same size, which gets the same tiles.
+    :ivar also: another element type of the same size that gets the same tiles.
     """
 
     dtype: str
@@ -79,7 +79,7 @@ class Group(NamedTuple):
 
     @property
     def text(self) -> str:
-        """E.g. ``bf16 rcr``."""
+        """Description, such as ``bf16 rcr``."""
         return f"{self.dtype} {self.layout}"
 
 
@@ -89,14 +89,14 @@ GROUPS = (
     Group("bf16", "crr", "fp16"),
     Group("fp8", "rcr", dtype_c="bf16"),
 )
-"""Forward products, gradients of inputs and of weights; 8-bit gradients are computed with transposed copies, as rcr."""
+"""Forward products, gradients of inputs and of weights; 8-bit gradients use transposed copies, as rcr."""
 
 
 def problems(part: str, group: Group) -> list[GemmProblem]:
-    """The linear layers of a part of the models, each once: forward with their epilogues, or a gradient of theirs.
+    """The linear layers of a part's models, each once: forward with their epilogues, or one of their gradients.
 
-    A layer's weight is (n, k): the gradient of its input is a product of (m, n) and (n, k), that of its weight one of
-    (n, m) and (m, k).
+    A layer's weight is (n, k): the gradient of its input is a product of (m, n) and (n, k), that of its weight a
+    product of (n, m) and (m, k).
     """
     types = {"dtype": group.dtype, "dtype_c": group.dtype_c, "layout": group.layout, "split_k": 0}
     unique: dict[GemmProblem, None] = {}
@@ -110,9 +110,9 @@ def problems(part: str, group: Group) -> list[GemmProblem]:
 
 
 def candidates(arch: Arch, group: Group) -> list[Kernel]:
-    """A legal kernel for each tile, division among waves and way to share K that the published tables cover.
+    """A legal kernel for each tile, wave layout and partition of K that the published tables cover.
 
-    Forward kernels serve any epilogue, and batches: the formula charges nothing for either.
+    Forward kernels serve any epilogue, and batches: the formula assigns no cost to either.
     """
     every = {"activation": "any", "batched": True} if group.layout == "rcr" else {}
     fields = {
@@ -122,7 +122,7 @@ def candidates(arch: Arch, group: Group) -> list[Kernel]:
     kernels: list[Kernel] = []
     counted = beside_the_matrix_core(arch, group)
     depths = [row // ELEMENT_BYTES[DType(group.dtype)] for row in ROW_BYTES]
-    waves = [wave for wave in gemm_section(arch).waves if wave[0] * wave[1] <= 4]  # of the tables
+    waves = [wave for wave in gemm_section(arch).waves if wave[0] * wave[1] <= 4]  # in the tables
     for tile in itertools.product(SIDES, SIDES, depths):
         for wave, shared in itertools.product(waves, _SHARED_K):
             made = [
@@ -135,16 +135,16 @@ def candidates(arch: Arch, group: Group) -> list[Kernel]:
 
 
 def _forms(tile: tuple[int, int, int], wave: Sequence[int], instructions: Sequence[Sequence[int]]) -> Iterator[Any]:
-    """The fields of a tile with each matrix instruction that divides it among the waves."""
+    """The fields of a tile with each matrix instruction that divides it evenly among the waves."""
     for one in instructions:
         if all(extent % (count * unit) == 0 for extent, count, unit in zip(tile, wave, one, strict=True)):
             yield {"tile": list(tile), "wave": list(wave), "warp_tile": list(one)}
 
 
 def beside_the_matrix_core(arch: Arch, group: Group) -> dict[Form, float]:
-    """Clocks of the busier of LDS and vector unit per clock of the matrix core, of tiles of 128x128 that were counted.
+    """Clocks of the busier of LDS and vector unit per matrix core clock, for 128x128 tiles that were counted.
 
-    By K of the tile and matrix instruction, which decide how lanes meet in banks. The formula knows of none of it.
+    Keyed by K of the tile and matrix instruction, which determine bank conflicts. The formula models none of it.
     """
     rates: dict[Form, float] = {}
     for row in json.loads(COUNTS.read_text())["results"]:
@@ -163,16 +163,16 @@ def _form(spec: GemmSpec) -> Form:
 
 
 def _preference(spec: GemmSpec, counted: Mapping[Form, float]) -> tuple[float, int]:
-    """The least counted work beside the matrix core first, then larger matrix instructions."""
+    """Sort key: least counted work beside the matrix core first, then larger matrix instructions."""
     form = _form(spec)
     return counted.get(form, math.inf), -form.m * form.n * form.k
 
 
 def eligible(spec: GemmSpec, counted: Mapping[Form, float]) -> bool:
-    """Is its form counted and not far from the layout's best?
+    """Whether a spec's form is counted and not far from the layout's best.
 
-    Where A and B lie along K, forms that nobody counted are taken, too, if a row has 128 bytes or more: such rows have
-    no conflicts on CDNA3, and on CDNA4 the same with each instruction (docs/counts.md).
+    If A and B are contiguous along K, forms that were not counted are eligible, too, if a row has 128 bytes or more:
+    such rows have no conflicts on CDNA3, and on CDNA4 the same conflicts with each instruction (docs/counts.md).
     """
     rate = counted.get(_form(spec))
     if rate is None:
@@ -181,15 +181,15 @@ def eligible(spec: GemmSpec, counted: Mapping[Form, float]) -> bool:
 
 
 def covering(arch: Arch) -> list[Kernel]:
-    """What a release library has anyway, stream-K left out."""
+    """Kernels that a release library has anyway, without stream-K."""
     return [one for one in expand_set("gemm:coverage", arch).kernels if gemm_spec(one).stream_k is StreamK.NONE]
 
 
 class Predicted:
-    """Predicted times of kernels on problems, by the formula compiled to C: millions of them in seconds."""
+    """Predicted times of kernels on problems, by the formula compiled to C: millions in seconds."""
 
     def __init__(self, arch: Arch, kernels: Sequence[Kernel], wanted: Sequence[GemmProblem]) -> None:
-        """Of each kernel on each problem that it serves, with the best number of slices of K."""
+        """Predict each kernel on each problem that it serves, with the best number of slices of K."""
         self.kernels = list(kernels)
         formula = Formula("formulas.cdna", ends_early=True)
         self.us = np.full((len(kernels), len(wanted)), np.inf)
@@ -205,7 +205,7 @@ class Predicted:
                 )
 
     def _served(self, spec: GemmSpec, wanted: Sequence[GemmProblem], arch: Arch) -> list[int]:
-        """Kernels that pad serve the same problems whatever their tiles."""
+        """Indices of the problems served: kernels that pad serve the same problems whatever their tiles."""
         key = spec.model_dump_json(exclude={"tile", "wave", "warp_tile"} if all(spec.pad) else None)
         if key not in self._known:
             self._known[key] = [index for index, one in enumerate(wanted) if not refusal(spec, one, arch)]
@@ -214,7 +214,7 @@ class Predicted:
     def _least(
         self, formula: Formula, arch: Arch, spec: GemmSpec, bases: Sequence[Array], counts: Sequence[Sequence[int]]
     ) -> Array:
-        """Microseconds of each problem with the best of its numbers of slices."""
+        """Microseconds of each problem with its best number of slices."""
         lengths = [len(one) for one in counts]
         rest = (*cdna_kernel(spec, arch.time_model == "cdna4"), *device_of(arch, spec.dtype_a, arch.compute_units))
         rows = np.hstack([np.repeat(bases, lengths, axis=0), np.tile(np.array(rest, float), (sum(lengths), 1))])
@@ -223,7 +223,7 @@ class Predicted:
         return np.minimum.reduceat(formula.predict(rows, {}), starts)
 
     def timed(self, within: Callable[[Kernel], bool] = lambda kernel: True) -> list[Timed]:
-        """As tables of measured times are read, of some of the kernels."""
+        """Predictions for some of the kernels in the form of measured tables."""
         return [
             Timed(problem, kernel.identity, kernel.name, "", float(self.us[row, problem]) / 1e3, False, {})
             for row, kernel in enumerate(self.kernels)
@@ -233,14 +233,14 @@ class Predicted:
 
 
 def seconds(kernels: Sequence[Kernel], arch: Arch) -> dict[str, float]:
-    """Of compiling each, as the generator estimates them."""
+    """Compile time of each kernel, as the generator estimates it."""
     return {kernel.identity: operation("gemm").seconds(kernel, arch) for kernel in kernels}
 
 
 class Best(NamedTuple):
-    """Predicted microseconds of each problem that some kernel serves: of the best kernel of all, and of a set.
+    """Predicted microseconds of each served problem, for the best of all kernels and for the best of a set.
 
-    They are infinite where the set serves a problem not.
+    They are infinite for problems that the set does not serve.
     """
 
     every: Array
@@ -248,16 +248,16 @@ class Best(NamedTuple):
 
 
 def best(predicted: Predicted, chosen: Collection[str]) -> Best:
-    """Of a set of identities."""
+    """Best times of a set of identities."""
     rows = [row for row, kernel in enumerate(predicted.kernels) if kernel.identity in chosen]
     served = np.isfinite(predicted.us).any(axis=0)
     return Best(predicted.us[:, served].min(axis=0), predicted.us[rows][:, served].min(axis=0, initial=np.inf))
 
 
 def summary(us: Best) -> dict[str, Any]:
-    """Predicted speed of a set's best kernel ÷ that of the best of all kernels: geometric mean, P10 and least.
+    """Predicted speed of a set's best kernel ÷ that of the best of all kernels: geometric mean, P10 and minimum.
 
-    None of them where the set leaves some of the problems ``unserved``.
+    None of these if the set leaves some of the problems ``unserved``.
     """
     if unserved := int(np.isinf(us.chosen).sum()):
         return {"problems": len(us.every), "unserved": unserved}

@@ -30,7 +30,7 @@ from kernelwright.arch import load
 
 LANES = 64
 DEVICES = {256: "gfx950", 304: "gfx942", 80: "gfx942"}
-"""Architectures by compute units, where tables name none: MI355X, MI300X and MI308X."""
+"""Architectures by compute units, if tables name none: MI355X, MI300X and MI308X."""
 FAMILIES = ("a8w8_blockscale_bpreshuffle", "a8w8_blockscale", "a8w8_bpreshuffle", "a8w8_batched_rowwise",
             "a8w8_rowwise", "bf16_batched")  # fmt: skip
 _TABLE = re.compile(r"(?:^|/)(?!.*untuned)[^/]*tuned[^/]*gemm[^/]*\.csv$")
@@ -40,7 +40,7 @@ _CK_TILE = re.compile(r"(?<=_)(\d+)x(\d+)x(\d+)_(\d+)x(\d+)x(\d+)_\d+x\d+x\d+(?:
 
 @dataclass(frozen=True)
 class Row:
-    """The fastest kernel that was tried on a problem. ``scaled``: sums are multiplied by scales of blocks along K."""
+    """The fastest kernel tried on a problem. ``scaled``: sums are multiplied by scales of blocks along K."""
 
     source: str
     arch: str
@@ -61,7 +61,7 @@ class Row:
 
     @property
     def tile(self) -> tuple[int, int, int, int, int]:
-        """What the formula tells kernels of a family apart by."""
+        """Fields by which the formula distinguishes kernels of a family."""
         return self.tile_m, self.tile_n, self.tile_k, self.wave_m, self.wave_n
 
     @property
@@ -71,22 +71,22 @@ class Row:
 
     @property
     def shuffled(self) -> bool:
-        """Whether B goes from memory to registers."""
+        """Whether B is loaded directly from memory to registers."""
         return "bpreshuffle" in self.family
 
 
 @lru_cache
 def peak(arch: str, size: int, units: int) -> float:
-    """Operations per microsecond that the architecture file states for so many units."""
+    """Operations per microsecond that the architecture file states for this many compute units."""
     loaded_arch = load(arch)
     return loaded_arch.flops_per_clock_per_cu["bf16" if size == 2 else "fp8"] * units * loaded_arch.clock_ghz * 1e3
 
 
 def ck_waves(threads: int, tile_m: int, pairs: list[tuple[int, int]]) -> tuple[int, int]:
-    """How the waves of a CK kernel divide its tile, by the extents of the instruction and its repeats.
+    """Wave layout of a CK kernel's tile, from the extents of the instruction and its repeats.
 
-    Where a name states no repeats, it is one row of waves for at most 32 rows, and two for more, as in the names of
-    the same tiles that state them.
+    If a name states no repeats, there is one row of waves for at most 32 rows, and two for more, as for the same tiles
+    whose names state them.
     """
     waves = threads // LANES
     stated = len(pairs) > 1
@@ -95,7 +95,7 @@ def ck_waves(threads: int, tile_m: int, pairs: list[tuple[int, int]]) -> tuple[i
 
 
 def aiter_row(raw: Mapping[str, str], source: str) -> Row | None:
-    """A row of a tuned table of aiter; None for a kernel that is no CK kernel, and for one without a time."""
+    """A row of a tuned table of aiter; None for a kernel that is not from CK, and for one without a time."""
     us, units = float(raw["us"]), int(raw["cu_num"])
     arch = raw.get("gfx") or DEVICES.get(units, "")
     ck_match = _CK.match(raw["kernelName"])
@@ -110,7 +110,7 @@ def aiter_row(raw: Mapping[str, str], source: str) -> Row | None:
         family = ck_match[1]
         threads, tile_m, tile_n, tile_k = (int(ck_match[index]) for index in range(2, 6))
         pairs = [(int(a), int(b)) for a, b in re.findall(r"_(\d+)x(\d+)", ck_match[6])]
-        loads_first = "blockscale" in family or "shuffle" in family  # their names state the width of loads before
+        loads_first = "blockscale" in family or "shuffle" in family  # their names state the width of loads earlier
         pairs = pairs[1:] if loads_first else pairs
         wave_m, wave_n = ck_waves(threads, tile_m, pairs)
     problem = [int(raw[name]) for name in ("M", "N", "K")]
@@ -126,7 +126,7 @@ def aiter_row(raw: Mapping[str, str], source: str) -> Row | None:
 
 
 def oracle_row(raw: Mapping[str, str], source: str) -> Row | None:
-    """A row of the CK Tile dispatcher's table of fastest kernels, which were run on an MI355X."""
+    """A row of the CK Tile dispatcher's table of fastest kernels, measured on an MI355X."""
     match = _CK_TILE.search(raw["oracle_best_kernel"])
     tflops = float(raw["oracle_best_tflops"])
     if not match or tflops <= 0:
@@ -140,7 +140,7 @@ def oracle_row(raw: Mapping[str, str], source: str) -> Row | None:
 
 
 def table_rows(text: str, source: str) -> Iterator[Row | None]:
-    """Rows of one table, None for each that is left out. ValueError for a table of neither form."""
+    """Rows of one table, None for each omitted one. Raises ValueError for a table of neither form."""
     reader = csv.DictReader(io.StringIO(text))
     columns = set(reader.fieldnames or ())
     if {"cu_num", "M", "N", "K", "us", "kernelName", "splitK"} <= columns:
@@ -155,9 +155,9 @@ def table_rows(text: str, source: str) -> Iterator[Row | None]:
 
 
 def engine_rows(text: str, source: str, specs: Mapping[str, Mapping[str, Any]]) -> Iterator[Row | None]:
-    """The fastest kernel of each problem of a table of the tile engine; None for problems that no kernel served.
+    """The fastest kernel of each problem in a tile engine table; None for problems that no kernel served.
 
-    ``specs`` are those of kernels by their identities. ValueError for another table, and a kernel that they lack.
+    ``specs`` are kernel specs by identity. Raises ValueError for another table, and for a kernel missing from them.
     """
     reader = csv.DictReader(io.StringIO(text))
     if not {"m", "n", "k", "batch", "latency_ms", "identity", "status", "device"} <= set(reader.fieldnames or ()):
@@ -190,7 +190,7 @@ def _engine_row(raw: Mapping[str, str], source: str, spec: Mapping[str, Any]) ->
 
 
 def specs_of(library: Path) -> dict[str, Mapping[str, Any]]:
-    """Specs of a library's kernels by their identities; the folder has ``manifest.json``."""
+    """Specs of a library's kernels by identity; the folder contains ``manifest.json``."""
     manifest = json.loads((library / "manifest.json").read_text())
     return {kernel["identity"]: kernel["spec"] for kernel in manifest["kernels"]}
 
@@ -212,7 +212,7 @@ def texts(path: Path) -> Iterator[tuple[str, str]]:
 def import_tables(
     paths: Iterable[Path], label: str = "", specs: Mapping[str, Mapping[str, Any]] | None = None
 ) -> tuple[list[Row], int]:
-    """All rows, without repetitions, and the number of those that were left out; ``specs``: of tile-engine tables."""
+    """All rows, without duplicates, and the number of omitted ones; ``specs`` are for tile engine tables."""
     unique: dict[Row, None] = {}
     left_out = 0
     for path in paths:

@@ -46,7 +46,7 @@ ABOUT = "predicted from counts and constants fitted to measurements that AMD pub
 
 
 def worth(steps: Sequence[Step], start: float, gain: float) -> int:
-    """How many of the steps come before the first that gains less than a share of what was reached."""
+    """Number of steps before the first that gains less than this fraction of what was reached."""
     reached = start
     for count, step in enumerate(steps):
         if step.efficiency < reached * (1 + gain):
@@ -56,7 +56,7 @@ def worth(steps: Sequence[Step], start: float, gain: float) -> int:
 
 
 def chosen(arch: Arch, group: Group, reach: float, gain: float) -> tuple[dict[str, Any], list[dict[str, Any]]]:
-    """What the results say of a group, and its entries of the rule set."""
+    """Results for a group, and its entries of the rule set."""
     cover = covering(arch)
     given = {kernel.identity for kernel in cover}
     every = [*cover, *(kernel for kernel in candidates(arch, group) if kernel.identity not in given)]
@@ -108,7 +108,7 @@ def _share(of: Mapping[str, Any]) -> str:
 
 
 def main() -> None:
-    """Choose, say what was chosen, and write it."""
+    """Choose kernels, print the choice, and write it."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("arch", choices=("gfx942", "gfx950"))
     parser.add_argument("--reach", type=float, default=0.985, help="share of the best kernels' speed that is enough")

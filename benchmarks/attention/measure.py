@@ -30,7 +30,7 @@ from timing import environment
 
 from attention import interleaved, launcher
 
-# Requests, heads of Q, of K and V, keys, head dimension.
+# Requests, heads of Q, heads of K and V, keys, head dimension.
 DECODE = [
     (1, 32, 8, 4096, 128),
     (1, 32, 8, 20000, 128),
@@ -46,7 +46,7 @@ DECODE = [
     (5, 32, 8, 14000, 64),
 ]
 SPLITS = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 33, 48, 66, 132)
-# Requests, heads of Q, of K and V, queries, keys, head dimension.
+# Requests, heads of Q, heads of K and V, queries, keys, head dimension.
 FORWARD = [
     *((8192 // n, 4096 // hdim, 4096 // hdim, n, n, hdim) for hdim in (64, 128, 256) for n in (512, 1280, 4096)),
     *((8, 32, 8, rows, 4096, hdim) for hdim in (64, 128) for rows in (4, 16, 64, 256)),
@@ -56,7 +56,7 @@ WINDOWS = {"none": ("none", (-1, -1)), "causal": ("bottom_right", (-1, 0)), "win
 
 
 def decode(candidates: list[AttentionKernel], shape: tuple[int, ...], rounds: int) -> dict[int, float]:
-    """Milliseconds of both stages by the number of splits."""
+    """Milliseconds of both stages by number of splits."""
     batch, hq, hk, length, hdim = shape
     case = Case((1,) * batch, (length,) * batch, (hq, hk), group=True, lse=False)
     partial = torch.empty(max(SPLITS), batch * hq, hdim, device="cuda")
@@ -94,7 +94,7 @@ def decode(candidates: list[AttentionKernel], shape: tuple[int, ...], rounds: in
 def forward(
     candidates: list[AttentionKernel], shape: tuple[int, ...], window: str, pages: int, rounds: int
 ) -> dict[str, float]:
-    """Milliseconds of every kernel that serves it, interleaved."""
+    """Milliseconds of every kernel that serves the shape, interleaved."""
     batch, hq, hk, queries, keys, hdim = shape
     mask, widths = WINDOWS[window]
     case = Case((queries,) * batch, (keys,) * batch, (hq, hk), bool(pages), mask, widths, lse=False)

@@ -16,7 +16,7 @@ from kernelwright.dispatch import AttentionProblem, Device, Dispatcher, KernelLi
 
 
 def main() -> None:
-    """Print a line for each shape, and the mean and least share."""
+    """Print a line for each shape, and the mean and minimum fraction."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--library", type=Path, required=True, help="folder of a library and its manifest")
     parser.add_argument("--table", type=Path, required=True)

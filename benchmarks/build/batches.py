@@ -41,7 +41,7 @@ def compiled(kernels: Sequence[Kernel], trees: Mapping[str, Path], cache: Path, 
     roads = [kernel_actions(kernel, arch, backend) for kernel in kernels]
     compiles = [road.actions[0] for road in roads]
     joined = batches(kernels, arch, roads, backend, compiles, 1) if together else []
-    shutil.rmtree(cache / "actions", ignore_errors=True)  # what stays are the digests of the trees
+    shutil.rmtree(cache / "actions", ignore_errors=True)  # keeps only the digests of the trees
     executor = LocalExecutor(trees, cache)
     made = executor.run([file for road in roads for file in road.files], compiles, batches=joined)
     costs = executor.costs.values()

@@ -53,7 +53,7 @@ Cost = dict[str, float]
 
 @dataclass(frozen=True)
 class Road:
-    """One way from the rendered source of a kernel to its object; ``missing`` says why it cannot be gone here."""
+    """One way from a kernel's rendered source to its object; ``missing`` says why it is unavailable here."""
 
     files: tuple[RenderedFile, ...] = ()
     actions: tuple[Action, ...] = ()
@@ -61,7 +61,7 @@ class Road:
 
 
 def chosen(name: str, expression: str | None, archs: Sequence[str]) -> Iterator[tuple[Arch, Kernel]]:
-    """The kernels of the set ``name`` to measure; see the module's text."""
+    """The kernels of the set ``name`` to measure; see the module docstring."""
     known = load_archs()
     gpus = [arch for arch in set_archs(name) if known[arch].backend != "cpu"]
     for selection in select("set", name, [arch for arch in gpus if arch in (archs or gpus)], known, expression):
@@ -80,16 +80,16 @@ def _few(kernels: Sequence[Kernel], backend: str) -> list[Kernel]:
 
 
 def our_road(kernel: Kernel, arch: Arch, stock: bool = False) -> Road:
-    """The compile plan of the kernel, with the default toolchains or those that take headers as they are."""
+    """The compile plan of the kernel, with the default toolchains or with those that use unmodified headers."""
     toolchains = {**DEFAULT_TOOLCHAINS, **({"hip": "stock", "cuda": "stock"} if stock else {})}
     plan = kernel_actions(kernel, arch, backend_for(arch, toolchains))
     return Road(plan.files, plan.actions)
 
 
 def plain_road(kernel: Kernel, arch: Arch, tools: Path) -> Road:
-    """The plain command for the same rendered source; ``tools`` holds what it needs beside the trees.
+    """The plain command for the same rendered source; ``tools`` holds further tools that it needs.
 
-    It uses the headers as they are.
+    It uses unmodified headers.
     """
     if arch.backend == "cutlass":
         gxx = shutil.which("g++")
@@ -111,20 +111,20 @@ def plain_road(kernel: Kernel, arch: Arch, tools: Path) -> Road:
 
 
 def other_road(kernel: Kernel, arch: Arch, name: str, tools: Path) -> Road:
-    """The road that ours is compared with."""
+    """The road to compare ours with."""
     return our_road(kernel, arch, stock=True) if name == "stock" else plain_road(kernel, arch, tools)
 
 
 @dataclass(frozen=True)
 class Ran:
-    """The cost of each action by its first word ("compile", "assemble", …), and the sha256 of what the first made."""
+    """Cost of each action by its first word ("compile", "assemble", …), and the sha256 of the first one's output."""
 
     costs: dict[str, Cost]
     first: str
 
 
 def run(road: Road, trees: Mapping[str, Path], cache: Path) -> Ran:
-    """Run the actions of a road one by one; no result of an earlier run is used."""
+    """Run the actions of a road one by one, without results of earlier runs."""
     costs = {action.description.split()[0].lower(): f"{action.outputs[0]}.cost.json" for action in road.actions}
     assert len(costs) == len(road.actions)
     timed = [
@@ -135,7 +135,7 @@ def run(road: Road, trees: Mapping[str, Path], cache: Path) -> Ran:
         )
         for action, result in zip(road.actions, costs.values(), strict=True)
     ]
-    shutil.rmtree(cache / "actions", ignore_errors=True)  # what stays are the digests of the trees
+    shutil.rmtree(cache / "actions", ignore_errors=True)  # keeps only the digests of the trees
     made = LocalExecutor(trees, cache).run(road.files, timed)
     first = hashlib.sha256(made[road.actions[0].outputs[0]].read_bytes()).hexdigest()
     return Ran({step: json.loads(made[result].read_text("ascii")) for step, result in costs.items()}, first)
@@ -144,7 +144,7 @@ def run(road: Road, trees: Mapping[str, Path], cache: Path) -> Ran:
 def measure(
     kernels: Sequence[tuple[Arch, Kernel]], trees: Mapping[str, Path], repeats: int, other: str
 ) -> list[dict[str, Any]]:
-    """Our road and the ``other`` ("plain" or "stock") of each kernel in turns; the road that goes first alternates."""
+    """Measure our road and the ``other`` ("plain" or "stock") of each kernel in turns, alternating the order."""
     with tempfile.TemporaryDirectory() as folder:
         _write_lld(Path(folder), Path(trees["zig"]))
         pairs = [

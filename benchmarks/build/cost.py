@@ -1,4 +1,4 @@
-"""Runs a command as a child, writes its CPU seconds and peak memory: ``cost.py RESULT.json COMMAND [ARGUMENT …]``."""
+"""Run a command as a child and write its CPU seconds and peak memory: ``cost.py RESULT.json COMMAND [ARGUMENT …]``."""
 
 import json
 import os
@@ -6,7 +6,7 @@ import sys
 
 
 def main() -> int:
-    """Exit code of the command.
+    """Run the command. Returns its exit code.
 
     ``cpu_s`` is user plus system time of the command and all its children, ``peak_mb`` the largest resident size of one
     of these processes.

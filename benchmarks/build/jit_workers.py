@@ -33,7 +33,7 @@ SET, COUNT = "convolution:essential", 6
 
 
 def seconds(arch: str, workers: int, cache: Path) -> float:
-    """Seconds of one build; digests of toolchains stay in the cache."""
+    """Seconds of one build; the cache keeps digests of toolchains."""
     device, condition = CASES[arch]
     for folder in ("actions", "libraries"):
         shutil.rmtree(cache / folder, ignore_errors=True)
@@ -48,7 +48,7 @@ def seconds(arch: str, workers: int, cache: Path) -> float:
 
 
 def measured(arch: str, workers: int, rounds: int, cache: Path) -> dict[str, Any]:
-    """Medians over ``rounds``, in which both take turns; a first build, which reads toolchains, is left out."""
+    """Medians over ``rounds``, in which both take turns; excludes a first build, which reads toolchains."""
     seconds(arch, workers, cache)
     pairs = [(seconds(arch, 1, cache), seconds(arch, workers, cache)) for _ in range(rounds)]
     ratios = sorted(one / many for one, many in pairs)

@@ -32,7 +32,7 @@ _GROUP = 64
 
 @dataclass(frozen=True)
 class Costs:
-    """Seconds of what is not in the recording; ``planning`` is spent once, before the first action."""
+    """Seconds of costs outside the recording; ``planning`` is spent once, before the first action."""
 
     client: float
     worker: float
@@ -57,7 +57,7 @@ def recorded_chains(path: Path) -> list[tuple[float, ...]]:
 def makespan(chains: Sequence[tuple[float, ...]], workers: int, costs: Costs) -> float:
     """Seconds from the start to the library, by list scheduling: longest kernels first, each chain on any workers.
 
-    Every action passes the client before it starts, in the order in which actions become ready.
+    Every action passes through the client before it starts, in the order in which actions become ready.
     """
     order = sorted(range(len(chains)), key=lambda kernel: -sum(chains[kernel]))
     # (when ready, priority, kernel, step); a worker is (when free, whether it has the toolchains).
@@ -87,7 +87,7 @@ def makespan(chains: Sequence[tuple[float, ...]], workers: int, costs: Costs) ->
 
 
 def bounds(chains: Sequence[tuple[float, ...]], workers: int, costs: Costs) -> dict[str, float]:
-    """What no schedule can beat, by cause."""
+    """Lower bounds of any schedule, by cause."""
     actions = sum(map(len, chains))
     longest = max(sum(chain) + len(chain) * costs.worker for chain in chains)
     tail = costs.group + costs.link + 2 * costs.worker
@@ -117,7 +117,7 @@ def simulate(chains: Sequence[tuple[float, ...]], costs: Costs) -> list[dict[str
 
 
 def main() -> None:
-    """Command line."""
+    """Run the command line."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--recorded", type=Path, default=_RECORDED, help="default: %(default)s")
     parser.add_argument("--kernels", type=int, default=14000)

@@ -43,7 +43,7 @@ print(time.process_time() - start)
 
 
 def hashes(python: str, requests: int) -> dict[str, Any]:
-    """CPU seconds to tell so many file requests apart, with Pants' own hash and with the patch's."""
+    """CPU seconds to distinguish this many file requests, with Pants' own hash and with the patch's."""
     figures: dict[str, Any] = {"requests": requests}
     for name in ("own", "patched"):
         done = subprocess.run([python, "-c", _HASHES, str(requests), name], capture_output=True, text=True, check=True)
@@ -52,13 +52,13 @@ def hashes(python: str, requests: int) -> dict[str, Any]:
 
 
 def share_store(site: Site, store: Path) -> None:
-    """Let a workspace find what another one has expanded."""
+    """Let a workspace use what another one has unpacked."""
     kept = (option for option in site.build.options if not option.startswith("--local-store-dir="))
     site.build.options = (*kept, f"--local-store-dir={store}")
 
 
 def measure(kernels: int, repeats: int, store: Path | None) -> dict[str, Any]:
-    """``peek`` and ``list`` of all targets in a daemon that has done it before, without one patch at a time."""
+    """Measure ``peek`` and ``list`` of all targets in a warm daemon, leaving out one patch at a time."""
     with tempfile.TemporaryDirectory() as folder:
         sites = {}
         try:

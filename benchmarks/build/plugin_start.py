@@ -19,7 +19,7 @@ BACKENDS = ("pants.core.register", "pants.backend.python.register", "pants.backe
 
 
 def measure(plugin: str) -> dict[str, float]:
-    """CPU seconds of this process for the plugin's modules (0 without it), and for the graph of rules."""
+    """CPU seconds of this process for importing the plugin (0 without it), and for solving the rule graph."""
     runner = importlib.import_module("pants.testutil.rule_runner").RuleRunner
     registers = [importlib.import_module(name) for name in BACKENDS]
     begin = time.process_time()
@@ -34,7 +34,7 @@ def measure(plugin: str) -> dict[str, float]:
 
 
 def main(pairs: int = 5) -> None:
-    """Print what each pair took, and the median of what the plugin adds."""
+    """Print the times of each pair, and the median that the plugin adds."""
     added = []
     for _ in range(pairs):
         without, with_plugin = (

@@ -60,7 +60,7 @@ _OTHER_MACHINE = {"USER": "somebody", "LOGNAME": "somebody", "TZ": "Asia/Kathman
 
 @contextmanager
 def elsewhere(folder: Path) -> Iterator[None]:
-    """What a process can see of its machine, changed: home, temporary folder, user, time zone, locale, umask."""
+    """Change what a process sees of its machine: home, temporary folder, user, time zone, locale, umask."""
     before, mask = dict(os.environ), os.umask(0o077)
     folders = {name: str(folder / name.lower()) for name in ("HOME", "TMPDIR", "XDG_CACHE_HOME")}
     for path in folders.values():
@@ -110,7 +110,7 @@ def build(
     folder: Path,
     jobs: int,
 ) -> dict[str, bytes]:
-    """Every file that a build of ``selections`` below ``folder`` renders, compiles, links or writes, by its path."""
+    """Every file that a build of ``selections`` below ``folder`` renders, compiles, links or writes, by path."""
 
     def progress(line: str) -> None:
         print(f"{folder.name}: {line}", file=sys.stderr, flush=True)
@@ -118,7 +118,7 @@ def build(
     executor = LocalExecutor(trees, folder / "cache", jobs=jobs, progress=progress)
     manifests = build_libraries(_NAME, selections, chosen, executor, folder / "out")
     plans = [compile_plan(_NAME, s.arch, s.kernels, backend_for(s.arch, chosen)) for s in selections]
-    made = executor.run(  # all of it comes out of the cache
+    made = executor.run(  # all of it comes from the cache
         [file for plan in plans for file in plan.all_files], [action for plan in plans for action in plan.all_actions]
     )
     files = {path: file.read_bytes() for path, file in made.items()}
@@ -143,13 +143,13 @@ def compare(first: Mapping[str, bytes], second: Mapping[str, bytes]) -> dict[str
 
 
 def first_difference(first: bytes, second: bytes) -> int:
-    """The first offset at which two different texts differ; the shorter one's length if the other only goes on."""
+    """The first offset at which two different texts differ; the length of the shorter if it is a prefix."""
     pairs = enumerate(zip(first, second, strict=False))
     return next((offset for offset, (left, right) in pairs if left != right), min(len(first), len(second)))
 
 
 def nvcc(host_compiler: str) -> ToolchainChoice:
-    """nvcc of the wheels with a g++ of this machine."""
+    """nvcc from the wheels with a g++ of this machine."""
     said = subprocess.run([host_compiler, "--version"], check=True, capture_output=True).stdout
     fingerprint = hashlib.sha256(said + Path(host_compiler).read_bytes()).hexdigest()
     return {"choice": "nvcc", "host_compiler": host_compiler, "fingerprint": fingerprint}
@@ -168,7 +168,7 @@ def _kind(path: str) -> str:
 
 
 def main() -> int:
-    """Build twice, print JSON; the exit code."""
+    """Build twice and print JSON. Returns the exit code."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--trees", required=True, help="a JSON file that says where each tree is")
     parser.add_argument("--arch", action="append", help="may be repeated; all of the essential set unless given")

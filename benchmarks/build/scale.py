@@ -63,7 +63,7 @@ def by_sets(kernels: int, per_library: int) -> dict[str, str]:
 
 
 def spread(runs: list[Run]) -> dict[str, Any]:
-    """Median and extremes."""
+    """Median, minimum and maximum."""
     cpu, wall = sorted(run.cpu_s for run in runs), sorted(run.wall_s for run in runs)
     return {
         "runs": len(runs),
@@ -73,7 +73,7 @@ def spread(runs: list[Run]) -> dict[str, Any]:
 
 
 class Site:
-    """A workspace with so many kernels."""
+    """A workspace with this many kernels."""
 
     def __init__(self, folder: Path, kernels: int, per_library: int, declared: str) -> None:
         self.build = CheapBuilds(folder, 0)
@@ -87,14 +87,14 @@ class Site:
     def pants(self, *arguments: str) -> Run:
         """One call that must succeed."""
         run = self.build.workspace.pants(*self.build.options, *arguments, timeout=4 * 3600)
-        if "while waiting for pantsd to start" in run.stderr:  # on a busy machine its 60 s are too short
+        if "while waiting for pantsd to start" in run.stderr:  # on a busy machine its 60 s are not enough
             run = self.build.workspace.pants(*self.build.options, *arguments, timeout=4 * 3600)
         if run.exit_code:
             raise SystemExit(run.stderr[-4000:])
         return run
 
     def change(self, number: int) -> None:
-        """Another tile for one kernel; never the same one twice."""
+        """Change the tile of one kernel, never to the same one twice."""
         if self.declared == "calls":
             path, old, new = "s/l0/BUILD", ", 64]", f", {65 + number}]"
         else:
@@ -103,7 +103,7 @@ class Site:
 
 
 def measure(sites: list[Site], package: str, repeats: int) -> list[dict[str, Any]]:
-    """Every figure for each site; the sites take turns, so that other work on the machine slows all of them."""
+    """All figures for each site; sites take turns, so that other work on the machine slows all of them."""
     calls = ["list", "s::"], ["peek", "s::"], ["list", "s/l0:lib0"], ["peek", "s/l0:lib0"], ["package", package]
     first = [{" ".join(call): site.pants(*call) for call in calls} for site in sites]
     again: list[dict[str, list[Run]]] = [{" ".join(call): [] for call in calls} for _ in sites]

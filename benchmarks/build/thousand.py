@@ -45,7 +45,7 @@ def config(count: int) -> dict[str, Any]:
 
 
 def summary(run: Run) -> dict[str, Any]:
-    """The figures of one run; kernels' names are folded into one line each."""
+    """The figures of one run; lines with kernel names are merged."""
     kinds = Counter(" ".join(description.split()[:1]) for description in run.ran)
     return {
         "wall_s": round(run.wall_s, 2),
@@ -58,12 +58,12 @@ def summary(run: Run) -> dict[str, Any]:
 
 
 def median_of(runs: list[Run]) -> dict[str, Any]:
-    """Median and extremes of repeated runs."""
+    """Median, minimum and maximum of repeated runs."""
     return {**spread(runs), "processes": runs[-1].ran}
 
 
 def measure(count: int, folder: Path) -> dict[str, Any]:
-    """Every figure for a set of ``count`` kernels."""
+    """All figures for a set of ``count`` kernels."""
     workspace = Workspace(folder)
     try:
         workspace.write("many/BUILD", BUILD.format(tile_n=64))

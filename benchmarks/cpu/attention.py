@@ -58,7 +58,7 @@ class Shape:
 
     @property
     def flops(self) -> float:
-        """Multiplications and additions of the products, with half of the scores of causal masks."""
+        """Multiplications and additions of the products; causal masks halve the scores."""
         products = {"forward": 2, "decode": 2, "backward": 5}[self.kind]
         part = 0.5 if self.causal else 1.0
         return 2.0 * products * self.batch * self.heads * self.queries * self.keys * self.hdim * part
@@ -91,7 +91,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--rounds", type=int, default=7)
     parser.add_argument("--out", type=Path)
     options = parser.parse_args(arguments)
-    os.environ["OMP_NUM_THREADS"] = str(options.threads)  # read when torch loads
+    os.environ["OMP_NUM_THREADS"] = str(options.threads)  # read when torch is loaded
 
     import machine
     import torch
@@ -123,7 +123,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 
 def figures(results: Sequence[dict[str, Any]]) -> dict[str, float]:
-    """The geometric mean and the worst of the problems' ratios."""
+    """The geometric mean and the worst of the ratios over all problems."""
     speedups = [result["ratio"][0] for result in results]
     return {"geometric_mean": round(geometric_mean(speedups), 3), "worst": min(speedups)}
 
@@ -163,7 +163,7 @@ def calls(dispatcher: Any, shape: Shape) -> tuple[Call, Call]:
 
 
 def compare(ours: Any, theirs: Any, shape: Shape) -> None:
-    """ValueError where results differ by more than the type's accuracy."""
+    """Raise ValueError if results differ by more than the type's accuracy."""
     for one, other in zip(*(each if isinstance(each, tuple) else (each,) for each in (ours, theirs)), strict=True):
         error = float((one.float() - other.float()).abs().max())
         if not error <= TOLERANCE[shape.dtype] * max(1.0, float(other.float().abs().max())):
@@ -171,7 +171,7 @@ def compare(ours: Any, theirs: Any, shape: Shape) -> None:
 
 
 def seconds(asked: dict[str, Call], rounds: int) -> dict[str, list[float]]:
-    """The least time of each call in every round, in which calls take turns."""
+    """The minimum time of each call in every round, in which calls take turns."""
     times: dict[str, list[float]] = {name: [] for name in asked}
     for _ in range(rounds):
         least = dict.fromkeys(asked, float("inf"))

@@ -59,7 +59,7 @@ def main() -> None:
 
 
 def calls(dispatcher: Dispatcher) -> dict[str, Call]:
-    """Launches of a few hundred microseconds, whose outputs are right."""
+    """Launches of a few hundred microseconds, with verified outputs."""
     draw = np.random.default_rng(1)
     a, b = (draw.integers(-4, 5, (512, 512)).astype(np.float32) for _ in range(2))
     x = draw.integers(-2, 3, (4, 28, 28, 64)).astype(np.float32)
@@ -83,17 +83,17 @@ def calls(dispatcher: Dispatcher) -> dict[str, Call]:
 
 
 def conv(dispatcher: Dispatcher, x: Any, w: Any) -> Any:
-    """A convolution with as many outputs as points."""
+    """A convolution with as many outputs as inputs per image."""
     return dispatcher.conv_forward(x, w, padding=1)
 
 
 def attention(dispatcher: Dispatcher, q: Any) -> Any:
-    """Every row attends to every row."""
+    """Attention in which every row attends to every row."""
     return dispatcher.attention(q, q, q)
 
 
 def measured(call: Call, rounds: int) -> dict[str, Any]:
-    """Milliseconds alone, and the shares of that speed that are left in company."""
+    """Milliseconds alone, and the fraction of that speed that remains in company."""
     left, right = (np.ones((512, 512), np.float32) for _ in range(2))
     theirs, ours = torch.ones(512, 512), torch.ones(512, 512)
     company: dict[str, Call] = {"torch": lambda: torch.mm(theirs, ours), "numpy": lambda: left @ right}
@@ -110,10 +110,10 @@ def measured(call: Call, rounds: int) -> dict[str, Any]:
 
 
 def timed(call: Call, before: Call | None) -> float:
-    """Seconds of the call: after a rest, or directly after another."""
+    """Seconds of the call, after a rest or directly after another call."""
     if before is None:
         time.sleep(REST)
-        call()  # caches are as warm as they are in company
+        call()  # so that caches are as warm as in company
     else:
         call()
         before()

@@ -57,7 +57,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     if options.processor_time and options.threads != 1:
         parser.error("--processor-time is that of one thread; pass --threads 1")
     clock = time.thread_time if options.processor_time else time.perf_counter
-    os.environ["OMP_NUM_THREADS"] = str(options.threads)  # read when torch loads
+    os.environ["OMP_NUM_THREADS"] = str(options.threads)  # read when torch is loaded
 
     import machine
     import torch
@@ -99,13 +99,13 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 
 def figures(results: Sequence[dict[str, Any]]) -> dict[str, float]:
-    """The geometric mean and the worst of the shapes' ratios."""
+    """The geometric mean and the worst of the ratios over all shapes."""
     speedups = [result["ratio"][0] for result in results]
     return {"geometric_mean": round(geometric_mean(speedups), 3), "worst": min(speedups)}
 
 
 def shapes(sets: Sequence[str]) -> Iterator[tuple[str, str, dict[str, Any]]]:
-    """Set, network, and a convolution by the names of its columns."""
+    """Set, network, and a convolution as column values by name."""
     listed = json.loads(SHAPES.read_text())
     for kind in sets:
         for network, rows in listed[kind].items():
@@ -114,7 +114,7 @@ def shapes(sets: Sequence[str]) -> Iterator[tuple[str, str, dict[str, Any]]]:
 
 
 def calls(dispatcher: Any, shape: dict[str, Any], direction: str) -> tuple[Call, Call, str, int]:
-    """Our call, torch's, the kernel that is chosen, and multiplications and additions."""
+    """Our call, torch's, the chosen kernel, and the number of multiplications and additions."""
     import torch
 
     from kernelwright.dispatch import ConvProblem
@@ -162,7 +162,7 @@ def _listed(value: Any, dims: int) -> list[int]:
 
 
 def check(ours: Any, theirs: Any, what: str) -> None:
-    """SystemExit unless both are the same; sums of small integers are exact in fp32 up to 2^24."""
+    """Exit unless both are equal; sums of small integers are exact in fp32 up to 2^24."""
     import torch
 
     if not torch.equal(ours, theirs):
@@ -170,7 +170,7 @@ def check(ours: Any, theirs: Any, what: str) -> None:
 
 
 def seconds(timed: dict[str, Call], rounds: int, clock: Callable[[], float]) -> dict[str, list[float]]:
-    """The least of one call in each round by a clock; calls take turns."""
+    """The minimum time of a call in each round by a clock; calls take turns."""
     least: dict[str, list[float]] = {name: [math.inf] * rounds for name in timed}
     for turn in range(rounds):
         names = list(timed)

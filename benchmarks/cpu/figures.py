@@ -9,8 +9,8 @@ from typing import Any
 
 from ratios import geometric_mean, ratios
 
-SMALL = 64  # all extents at most this
-# What each of our calls is compared with.
+SMALL = 64  # maximum of all extents
+# References of each of our calls.
 REFERENCES = {
     "fp32": "numpy fp32", "fp32 bound": "numpy fp32",
     "bf16": "torch bf16", "bf16 bound": "torch bf16",
@@ -20,7 +20,7 @@ REFERENCES = {
 
 
 def figures(seconds: dict[str, list[float]], work: int) -> dict[str, Any]:
-    """Microseconds, rates and ratios of one shape (reference ÷ ours) from the least seconds of each round."""
+    """Microseconds, rates and ratios (reference ÷ ours) of one shape, from the minimum seconds of each round."""
     speedups = {
         ours: ratios(seconds[reference], seconds[ours])
         for ours, reference in REFERENCES.items()
@@ -35,12 +35,12 @@ def figures(seconds: dict[str, list[float]], work: int) -> dict[str, Any]:
 
 
 def _spread(values: Sequence[float]) -> list[float]:
-    """Median, smallest, largest."""
+    """Median, minimum, maximum."""
     return [round(value, 3) for value in (statistics.median(values), min(values), max(values))]
 
 
 def geometric_means(results: Sequence[dict[str, Any]]) -> dict[str, float | None]:
-    """Means of the ratios of all shapes, and of fp32 over the small ones alone; None where nothing was compared."""
+    """Geometric means of ratios over all shapes, and for fp32 over small ones alone; None if there are none."""
 
     def mean(ours: str, largest: float = math.inf) -> float | None:
         speedups = [r["ratios"][ours] for r in results if ours in r["ratios"] and max(r["shape"]) <= largest]

@@ -43,7 +43,7 @@ from equality import error_limit, require_equal
 from results_file import text
 from shape_sets import HELD_OUT, SETS, TUNED, cases
 
-# m, n, k of what the kernels were tuned on: small ones, squares, an odd one, rows and columns of transformers, thin.
+# m, n, k of the shapes that kernels were tuned on: small, square, odd, rows and columns of transformers, thin.
 TUNED_SHAPES = (
     *((8, 8, 8), (16, 16, 16), (24, 48, 40), (32, 32, 32), (48, 48, 48), (64, 64, 64)),
     *((128, 128, 128), (256, 256, 256), (512, 512, 512), (1024, 1024, 1024), (2048, 2048, 2048)),
@@ -51,7 +51,7 @@ TUNED_SHAPES = (
     *((1, 1024, 1024), (1, 4096, 4096), (4, 4096, 4096), (16, 4096, 4096), (128, 4096, 1024)),
     *((1024, 1, 1024), (4096, 1, 4096), (4096, 64, 64), (64, 4096, 64), (64, 64, 4096), (512, 2048, 512)),
 )
-OUTPUT = {"int8": "int32"}  # of the operands' dtype otherwise
+OUTPUT = {"int8": "int32"}  # else the operands' dtype
 Call = Callable[[], object]
 
 
@@ -67,7 +67,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--rounds", type=int, default=7)
     parser.add_argument("--out", type=Path)
     options = parser.parse_args(arguments)
-    for name in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS"):  # read when NumPy and torch load
+    for name in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS"):  # read when NumPy and torch are loaded
         os.environ[name] = str(options.threads)
 
     import machine
@@ -98,7 +98,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 
 def _shapes(name: str) -> Sequence[tuple[int, int, int]]:
-    """M, N and K of each shape of a set, each once."""
+    """M, N and K of each shape in a set, each once."""
     if name == TUNED:
         return TUNED_SHAPES
     return list(dict.fromkeys((case.m, case.n, case.k) for case in cases(HELD_OUT, "bf16")))
@@ -121,7 +121,7 @@ def _calls(
     dtypes: Sequence[str],
     kernels: dict[str, str],
 ) -> dict[str, tuple[Call, Any]]:
-    """By name, calls of every library and what they write to, as NumPy reads it; fills in the chosen kernels."""
+    """Calls of every library by name, with their output as a NumPy array; fills in the chosen kernels."""
     import numpy
 
     from kernelwright.dispatch import GemmProblem
@@ -167,13 +167,13 @@ def _calls(
         if torch and dtype in ("bf16", "int8"):
             try:
                 calls[f"torch {dtype}"] = torch_call(dtype)
-            except (RuntimeError, TypeError) as error:  # older versions of _int_mm take no out=
+            except (RuntimeError, TypeError) as error:  # older versions of _int_mm have no out=
                 print(f"torch {dtype} is not compared: {error}", file=sys.stderr)
     return calls
 
 
 def _operands(shape: tuple[int, int, int]) -> tuple[Any, Any]:
-    """A and B of small integers, the same at every call, which every dtype holds exactly."""
+    """A and B of small integers, exact in every dtype; the same on every call."""
     import numpy
 
     m, n, k = shape
@@ -190,7 +190,7 @@ def _numpy_dtype(dtype: str) -> Any:
 
 
 def _check(calls: dict[str, tuple[Call, Any]], shape: tuple[int, int, int]) -> None:
-    """UnequalOutputsError unless every call writes the product of _operands, rounded to its output's dtype."""
+    """Raise UnequalOutputsError unless every call writes the product of _operands, rounded to its output dtype."""
     import numpy
 
     a, b = _operands(shape)
@@ -210,13 +210,13 @@ def _serves(dispatcher: Any, problem: Any) -> bool:
 
 
 def _seconds(calls: dict[str, Call], work: int, rounds: int) -> dict[str, list[float]]:
-    """The least of one call in each round; calls take turns."""
+    """The minimum time of a call in each round; calls take turns."""
     repeats = max(1, min(2000, round(2e7 / work)))
     least: dict[str, list[float]] = {name: [math.inf] * rounds for name in calls}
     for turn in range(rounds):
         names = list(calls)
         for name in names[turn % len(names) :] + names[: turn % len(names)]:
-            time.sleep(0.15)  # OpenBLAS's threads spin for some 100 ms after a product and would take a core
+            time.sleep(0.15)  # OpenBLAS's threads spin for about 100 ms after a product and would occupy a core
             call, end = calls[name], time.perf_counter() + 0.03
             call()
             while True:

@@ -38,13 +38,13 @@ from kernelwright.dispatch import Dispatcher, KernelLibrary, NoKernelError, reco
 
 ROWS = (1, 8, 64, 200)
 FEATURES = (256, 1024, 256)
-_CALLS, _WARMING = 30, 2  # of a step in a round
-_PAUSE_S = 0.001  # workers of a library wait for some 70 us before they sleep
+_CALLS, _WARMING = 30, 2  # of a step per round
+_PAUSE_S = 0.001  # a library's workers wait for about 70 us before they sleep
 Step = Callable[[], Any]
 
 
 class Model:
-    """The perceptron on some rows."""
+    """The perceptron on a number of rows."""
 
     def __init__(self, rows: int) -> None:
         """Draw weights and rows."""
@@ -58,7 +58,7 @@ class Model:
         return np.maximum(self.x.astype(np.float64) @ self.w.T + self.bias, 0) @ self.v.T
 
     def step(self, dispatcher: Dispatcher) -> Step:
-        """One step with a library, with its fused kernel for the first layer if it has one."""
+        """One step with a library, using its fused kernel for the first layer if it has one."""
 
         def fused() -> Any:
             hidden = dispatcher.gemm(self.x, self.w.T, ds=(self.bias,), activation="relu")
@@ -107,7 +107,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 
 def measured(model: Model, shipped: Dispatcher, recorded: Dispatcher, rounds: int) -> dict[str, Any]:
-    """Times of a step with each library, and their ratio. ValueError where a result is wrong."""
+    """Times of a step with each library, and their ratio. Raises ValueError if a result is wrong."""
     steps = {"shipped": model.step(shipped), "recorded": model.step(recorded)}
     exact = model.exact()
     for name, step in steps.items():
@@ -127,7 +127,7 @@ def measured(model: Model, shipped: Dispatcher, recorded: Dispatcher, rounds: in
 
 
 def least_s(step: Step) -> float:
-    """The least time of a step, of calls without any of another library between them."""
+    """The minimum time of a step, over calls without interleaved calls of another library."""
     time.sleep(_PAUSE_S)
     for _ in range(_WARMING):
         step()

@@ -25,8 +25,8 @@ from kernelwright.dispatch import Dispatcher, GemmProblem, GroupedGemmProblem, P
 from kernelwright.dispatch.core import native
 
 REPEATS, CALLS = 21, 5000
-GROUPED = 20  # times fewer calls of what takes tens of microseconds
-GPU_CALLS = 400  # fewer than a stream queues before a launch waits
+GROUPED = 20  # divisor of the number of calls that take tens of microseconds
+GPU_CALLS = 400  # below the number at which a launch waits for the stream's queue
 
 Cases = dict[str, Callable[[], Any]]
 
@@ -70,7 +70,7 @@ def _variant_cases(dispatcher: Dispatcher) -> Cases:
         GemmProblem(64, 64, 64, layout="rrr", num_d=1, ld_multi_d=(0,), activation="relu"),
     )
     batched = dispatcher.plan(GemmProblem(64, 64, 64, layout="rrr", batch=4, stride_b=0))
-    # Of each group another size; lists of arrays, as callers have them.
+    # Each group has another size; lists of arrays, as callers have them.
     groups = [(np.zeros((m, 64), np.float32), b, np.zeros((m, 64), np.float32)) for m in (16, 32, 48, 64)]
     firsts, seconds, results = (list(column) for column in zip(*groups, strict=True))
     grouped = dispatcher.plan_grouped(
@@ -140,7 +140,7 @@ def _samples(cases: Cases, calls: int, finish: Callable[[], Any]) -> dict[str, l
 
 
 def main() -> int:
-    """Measure, print JSON, return the exit status."""
+    """Measure and print JSON. Returns the exit status."""
     if len(sys.argv) not in (2, 3, 4):
         print(__doc__, file=sys.stderr)
         return 2

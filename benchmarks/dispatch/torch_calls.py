@@ -25,13 +25,13 @@ from torch.nn import functional
 import kernelwright.torch as ours
 from kernelwright.dispatch import Dispatcher, KernelLibrary
 
-CALLS = 500  # of each repeat
+CALLS = 500  # per repeat
 _BACKWARD = ", with its backward pass"
 _WAYS = ("", ", gradients recorded", _BACKWARD)
 
 
 class Case(NamedTuple):
-    """A call of torch's and ours, with the operands that may record gradients."""
+    """torch's call and ours, with the operands that may record gradients."""
 
     torchs: Callable[..., Any]
     ours: Callable[..., Any]
@@ -39,7 +39,7 @@ class Case(NamedTuple):
 
 
 def cases(device: str) -> dict[str, Case]:
-    """By name of the call."""
+    """Cases by name of the call."""
     cpu = device == "cpu"
     m, n, k, dtype = (1, 64, 64, torch.float32) if cpu else (16, 1024, 1024, torch.bfloat16)
     images, heads = ((1, 8, 8, 8), (1, 2, 16, 32)) if cpu else ((1, 64, 14, 14), (1, 8, 128, 64))
@@ -69,7 +69,7 @@ def cases(device: str) -> dict[str, Case]:
 
 
 def calls(case: Case, way: str) -> tuple[Callable[[], Any], Callable[[], Any]]:
-    """Torch's call and ours: of operands without gradients, with gradients recorded, and with a backward pass."""
+    """torch's call and ours: without gradients, with gradients recorded, or with a backward pass."""
     first, *rest = case.operands
     learned = [one.detach().clone().requires_grad_() for one in rest]
     operands = case.operands if way == "" else (first, *learned)
@@ -84,7 +84,7 @@ def calls(case: Case, way: str) -> tuple[Callable[[], Any], Callable[[], Any]]:
 
 
 def measure(torchs: Callable[[], Any], call: Callable[[], Any], repeats: int) -> list[list[float]]:
-    """Microseconds per call of both, in turns."""
+    """Microseconds per call of both, measured in turns."""
     for _ in range(200):
         torchs(), call()
     times: list[list[float]] = [[], []]
@@ -124,7 +124,7 @@ def main() -> int:
         torchs, call = calls(case, way)
         ours.reset_report()
         with torch.set_grad_enabled(way != ""), ours.strict():
-            for _ in range(2):  # by the Python road, then by the native one
+            for _ in range(2):  # on the Python road, then on the native one
                 torch.testing.assert_close(call(), torchs(), rtol=2e-2, atol=1e-1)
             theirs, own = measure(torchs, call, given.repeats)
         ratios = [one / other for one, other in zip(own, theirs, strict=True)]

@@ -33,7 +33,7 @@ from kernelwright.dispatch import AttentionProblem, Dispatcher, KernelLibrary
 
 Call = Callable[[], object]
 BACKENDS = {"cudnn": SDPBackend.CUDNN_ATTENTION, "flash": SDPBackend.FLASH_ATTENTION}
-# Head dimension, heads of Q and of K and V, requests, length; about 16,384 rows each.
+# Head dimension, heads of Q, heads of K and V, requests, length; about 16,384 rows each.
 SHAPES = [
     *((128, 16, 16, 16384 // n, n) for n in (1021, 1536, 3072, 8191, 16384)),
     *((128, 32, 8, 16384 // n, n) for n in (3072, 8191)),
@@ -43,7 +43,7 @@ SHAPES = [
 
 
 def milliseconds(call: Call, repeats: int) -> float:
-    """The mean over a burst."""
+    """Mean over a burst."""
     start, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
     start.record()
     for _ in range(repeats):
@@ -71,7 +71,7 @@ def interleaved(
 
 
 def launcher(kernel: AttentionKernel, asked: Any, args: Any) -> Call:
-    """A launch with everything prepared."""
+    """A launch with everything prepared in advance."""
     nbytes, plan = kernel.workspace_bytes(asked), kernel.plan(asked)
     workspace = torch.empty(nbytes + 1, device="cuda", dtype=torch.uint8)
 
@@ -97,7 +97,7 @@ def forward(dispatcher: Dispatcher, shape: tuple[int, ...], causal: bool, rounds
         try:
             expected = sdpa(backend).double()
         except RuntimeError:
-            continue  # this backend does not serve it
+            continue  # this backend does not serve the problem
         calls[name] = lambda backend=backend: sdpa(backend)
     calls["ours"]()
     torch.cuda.synchronize()
@@ -117,7 +117,7 @@ def forward(dispatcher: Dispatcher, shape: tuple[int, ...], causal: bool, rounds
 
 
 def show(line: Mapping[str, Any]) -> None:
-    """A line for people."""
+    """Print a human-readable line."""
     speeds = "  ".join(f"{name} {value:5.0f}" for name, value in line["tflops"].items())
     mask = "causal" if line["causal"] else "full"
     ratio = line["ratio"]

@@ -24,7 +24,7 @@ from torch.nn.attention import sdpa_kernel
 from attention import BACKENDS, Call, interleaved
 from kernelwright.dispatch import AttentionProblem, Dispatcher, KernelLibrary
 
-# Head dimension, heads of Q and of K and V, length; about 16,384 rows each.
+# Head dimension, heads of Q, heads of K and V, length; about 16,384 rows each.
 TUNED = [(128, 16, 16, 1021), (128, 32, 8, 4096), (64, 32, 8, 1021)]
 HELD_OUT = [
     *((128, 16, 16, n) for n in (1536, 3072, 8191)),
@@ -52,7 +52,7 @@ def log_sums(q: torch.Tensor, k: torch.Tensor, causal: bool) -> torch.Tensor:
 
 
 def ratio(theirs: list[float], ours: list[float]) -> float:
-    """How often ours runs in the time of theirs: the median over rounds."""
+    """Speed of ours relative to theirs: the median over rounds."""
     return statistics.median(a / b for a, b in zip(theirs, ours, strict=True))
 
 
@@ -97,7 +97,7 @@ def backward(dispatcher: Dispatcher, shape: tuple[int, ...], causal: bool, round
 
 
 def means(lines: list[dict[str, Any]]) -> dict[str, Any]:
-    """Geometric mean and least of the ratios to each backend, of shapes that were tuned on and of the others."""
+    """Geometric mean and minimum of the ratios to each backend, for tuned shapes and for the others."""
     summaries: dict[str, Any] = {}
     for kind, tuned in (("held out", False), ("tuned", True)):
         of_kind = [line["ratios"] for line in lines if line["tuned"] is tuned]
@@ -111,7 +111,7 @@ def means(lines: list[dict[str, Any]]) -> dict[str, Any]:
 
 
 def show(line: dict[str, Any]) -> None:
-    """A line for people: TFLOP/s and ratios to cuDNN and flash."""
+    """Print a human-readable line: TFLOP/s and ratios to cuDNN and flash."""
     mask = "causal" if line["causal"] else "full"
     heads = "{}/{}".format(*line["heads"])
     text = f"d{line['hdim']:<4}{heads:<6}B{line['batch']:<3}S{line['length']:<6}{mask:<7}{'tuned' * line['tuned']:<6}"

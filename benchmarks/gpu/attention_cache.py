@@ -38,7 +38,7 @@ PAGE = 16
 
 
 def copy_call() -> Callable[[], object]:
-    """A copy of 1 GiB, and what it moves in bytes."""
+    """A copy of 1 GiB, and the bytes that it moves."""
     source, target = (torch.empty(1 << 30, device="cuda", dtype=torch.uint8) for _ in range(2))
     return lambda: target.copy_(source)
 
@@ -58,7 +58,7 @@ def beside_copy(call: Callable[[], object], nbytes: int, rounds: int) -> dict[st
 
 
 def decode(dispatcher: Dispatcher, batch: int, length: int, rounds: int) -> dict[str, Any]:
-    """bf16, head dimension 128, 32 heads of Q and 8 of K and V, pages of 16."""
+    """Decode in bf16, head dimension 128, 32 heads of Q and 8 of K and V, pages of 16."""
     hq, hk, hdim = 32, 8, 128
     case = Case((1,) * batch, (length,) * batch, (hq, hk), group=True, lse=False)
     nbytes = 2 * batch * length * hk * hdim * 2
@@ -84,7 +84,7 @@ def decode(dispatcher: Dispatcher, batch: int, length: int, rounds: int) -> dict
 
 
 def rotating(calls: list[Callable[[], object]]) -> Callable[[], object]:
-    """Each of the calls in turn, from graphs: a launch costs the host more than some of them take."""
+    """Launch each of the calls in turn, from graphs: some take less time than a launch costs the host."""
     graphs = []
     for call in calls:
         call()
@@ -100,7 +100,7 @@ def rotating(calls: list[Callable[[], object]]) -> Callable[[], object]:
 def prefill(
     dispatcher: Dispatcher, batch: int, length: int, causal: bool, rounds: int, page: int = PAGE
 ) -> dict[str, Any]:
-    """bf16, head dimension 128, 16 heads, pages against cuDNN on contiguous K and V."""
+    """Paged prefill in bf16, head dimension 128, 16 heads, against cuDNN on contiguous K and V."""
     window = (-1, 0) if causal else (-1, -1)
     mask = "bottom_right" if causal else "none"
     case = Case((length,) * batch, (length,) * batch, (16, 16), True, mask, window, lse=False)
@@ -131,7 +131,7 @@ def prefill(
 
 
 def append(dispatcher: Dispatcher, rows: int, rotary: bool, rounds: int) -> dict[str, Any]:
-    """64 requests append rows to pages of 16, with or without rotary embedding: read and written once each."""
+    """64 requests append rows to pages of 16, with or without rotary embedding: each row read and written once."""
     batch, hk, hq, hdim = 64, 8, 32, 128
     new = rows // batch
     pages = -(-new // PAGE)
@@ -156,7 +156,7 @@ def append(dispatcher: Dispatcher, rows: int, rotary: bool, rounds: int) -> dict
 
 
 def text(line: dict[str, Any]) -> str:
-    """A line for people."""
+    """A human-readable line."""
     texts = {name: f"{value:.4g}" if isinstance(value, float) else str(value) for name, value in line.items()}
     texts["ratio"] = "{median:.3f} [{least:.3f}, {most:.3f}]".format(**line["ratio"])
     return "  ".join(f"{name} {value}" for name, value in texts.items())

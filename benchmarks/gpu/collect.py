@@ -27,7 +27,7 @@ import time
 from pathlib import Path
 
 DIRECTIONS = ("forward", "backward_data", "backward_weight")
-# Sets of problems, and their shares of the time; what one leaves over is the next one's.
+# Sets of problems, and their shares of the time; time left over by one goes to the next.
 JOBS = {
     **{"gemm-tuning-bf16": 4, "gemm-held-out-bf16": 3, "gemm-tuning-fp8": 3, "gemm-held-out-fp8": 2},
     "gemm-held-out-fp16": 3,
@@ -38,13 +38,13 @@ JOBS = {
     **{f"attention-{part}-bf16": 2 for part in ("validation", "tuning-all", "tuning-between")},
 }
 DEFAULT = list(JOBS)[:4]
-START_S = 90.0  # for imports, loading and the first problem
-SILENT_S = 25.0  # that one launch may take
+START_S = 90.0  # seconds for imports, loading and the first problem
+SILENT_S = 25.0  # seconds allowed for one launch
 WORKER = Path(__file__).with_name("oracle") / "collect_worker.py"
 
 
 def run_once(command: list[str], current: Path, end: float) -> str:
-    """Run a worker; empty if it ended well, else what became of it."""
+    """Run a worker. Returns an empty text if it ended well, else what happened to it."""
     current.unlink(missing_ok=True)
     started = time.time()
     worker = subprocess.Popen(command, start_new_session=True)
@@ -65,7 +65,7 @@ def run_once(command: list[str], current: Path, end: float) -> str:
 
 
 def main() -> int:
-    """Run workers until all is measured or the time is over; 1 if none could start."""
+    """Run workers until everything is measured or the time is over. Returns 1 if none could start."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--library", type=Path, required=True, help="folder of libgemm.so and manifest.json")
     parser.add_argument("--shipped", type=Path, help="the folder of the library that ships")

@@ -37,12 +37,12 @@ SHAPES = Path(__file__).resolve().parents[1] / "shapes/conv.json"
 DIRECTIONS = ("forward", "backward_data", "backward_weight")
 GRAPH_US = 1500.0
 MOST_SETS = 12
-WRONG = 6e-3  # of bf16 results: rounding alone gives 1.7e-3
+WRONG = 6e-3  # for bf16 results: rounding alone gives 1.7e-3
 Call = Callable[[int], object]
 
 
 def shapes(sets: Sequence[str], images: int) -> Iterator[tuple[str, str, dict[str, Any]]]:
-    """Set, network, and a convolution by the names of its columns."""
+    """Set, network, and a convolution as column values by name."""
     listed = json.loads(SHAPES.read_text())
     for kind in sets:
         for network, rows in listed[kind].items():
@@ -60,10 +60,10 @@ def problem_of(shape: dict[str, Any], direction: str, dtype: str) -> ConvProblem
 
 
 class Case:
-    """One problem with its operands: as many sets as leave L2 cold."""
+    """One problem with its operands: as many sets as needed to leave L2 cold."""
 
     def __init__(self, problem: ConvProblem) -> None:
-        """Operands are normally distributed; weights so that results are near 1."""
+        """Draw normally distributed operands, with weights scaled so that results are near 1."""
         self.problem = p = problem
         kind = torch.float16 if p.dtype == "fp16" else torch.bfloat16
         spans = sum(p.span(name) for name in "xwy")
@@ -78,7 +78,7 @@ class Case:
         self.out = torch.empty_like({"forward": self.y, "backward_data": self.x}.get(p.direction, self.w)[0])
 
     def ours(self, dispatcher: Dispatcher) -> tuple[Call, str]:
-        """The launch of the kernel that the dispatcher chooses, and what was chosen."""
+        """The launch of the kernel chosen by the dispatcher, and the choice."""
         p = self.problem
         plan = dispatcher.plan(p)
         workspace = torch.empty(max(plan.workspace_bytes, 16), dtype=torch.uint8, device="cuda")
@@ -96,7 +96,7 @@ class Case:
         return call, f"{plan.kernel.name} {plan.choices}".strip()
 
     def theirs(self, wide: bool = False) -> Callable[[int], torch.Tensor]:
-        """torch's call; ``wide``: in fp32 without tf32, one image set."""
+        """torch's call; ``wide``: in fp32 without tf32, on one set of images."""
         p = self.problem
         dims = len(p.sizes)
 
@@ -157,7 +157,7 @@ def measure(dispatchers: Sequence[Dispatcher], problem: ConvProblem, rounds: int
 
 
 def main() -> int:
-    """Measure, print a line for each and the means, write the JSON."""
+    """Measure, print a line per problem and the means, write the JSON."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--library", type=Path, required=True, nargs="+", help="folders with manifest.json")
     parser.add_argument("--sets", nargs="+", default=["tuned", "held_out"])
@@ -189,7 +189,7 @@ def main() -> int:
 
 
 def means(results: Sequence[dict[str, Any]]) -> dict[str, Any]:
-    """By set and direction, in all and of grouped and depthwise ones: geometric mean and worst of the median ratios."""
+    """Geometric mean and worst of the median ratios, by set and direction, for all, grouped and depthwise ones."""
     groups: dict[str, list[float]] = {}
     for result in results:
         if "ratio" not in result:

@@ -36,7 +36,7 @@ def timed(dispatcher: Dispatcher, case: Case, problem: ConvProblem) -> float:
 
 
 def swept(dispatchers: dict[str, tuple[dict[str, Any], Dispatcher]], problem: ConvProblem) -> dict[str, float]:
-    """Times by kernel, with the number of slices behind a colon."""
+    """Times by kernel, with the number of slices appended after a colon."""
     times, case = {}, Case(problem)
     for name, (spec, dispatcher) in dispatchers.items():
         plain = spec["direction"] == problem.direction and spec["dtype"] == problem.dtype and not spec.get("bias")
@@ -51,7 +51,7 @@ def swept(dispatchers: dict[str, tuple[dict[str, Any], Dispatcher]], problem: Co
 
 
 def main() -> int:
-    """Sweep, print the fastest of each problem, write the JSON."""
+    """Sweep, print the fastest kernel of each problem, write the JSON."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--library", type=Path, required=True)
     parser.add_argument("--images", type=int, nargs="+", default=[8])

@@ -18,7 +18,7 @@ _COMPUTE_FP32, _FP32 = 68, 0  # CUBLAS_COMPUTE_32F, CUDA_R_32F
 _KIND = {"bf16": 14, "fp16": 2, "fp8": 28}  # CUDA_R_16BF, CUDA_R_16F, CUDA_R_8F_E4M3
 _TRANSPOSE_A, _SCALE_A, _SCALE_B, _FAST = 3, 17, 18, 25  # CUBLASLT_MATMUL_DESC_…
 _WORKSPACE_LIMIT = 1  # CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES
-_WORKSPACE_BYTES = 32 << 20  # torch's own on Hopper
+_WORKSPACE_BYTES = 32 << 20  # torch's default on Hopper
 
 
 class _Algorithm(ctypes.Structure):
@@ -41,7 +41,7 @@ class CublasLt:
     """A handle of cuBLASLt on the current device."""
 
     def __init__(self) -> None:
-        """RuntimeError if torch has not loaded cuBLASLt or it refuses."""
+        """Create the handle. Raises RuntimeError if torch has not loaded cuBLASLt or if it refuses."""
         one = torch.ones(16, 16, device="cuda", dtype=torch.bfloat16)
         torch.mm(one, one)
         maps = Path("/proc/self/maps").read_text().split()
@@ -56,7 +56,7 @@ class CublasLt:
         self._one, self._zero = ctypes.c_float(1), ctypes.c_float(0)
 
     def calls(self, sets: Sequence[Operands], dtype: str, most: int) -> list[Call]:
-        """Calls that write A·Bᵀ, one for each of the first ``most`` algorithms that the heuristic returns."""
+        """Calls that compute A·Bᵀ, one for each of the first ``most`` algorithms that the heuristic returns."""
         (m, k), n = sets[0][0].shape, sets[0][1].shape[0]
         product = ctypes.c_void_p()
         self._call("cublasLtMatmulDescCreate", ctypes.byref(product), _COMPUTE_FP32, _FP32)
@@ -65,7 +65,7 @@ class CublasLt:
             for name in (_SCALE_A, _SCALE_B):
                 self._set("cublasLtMatmulDescSetAttribute", product, name, ctypes.c_void_p(self._scale.data_ptr()))
             self._set("cublasLtMatmulDescSetAttribute", product, _FAST, ctypes.c_int8(1))
-        # Row-major D = A·Bᵀ is column-major Dᵀ = B·Aᵀ: B as it lies is k x n, to be transposed.
+        # Row-major D = A·Bᵀ is column-major Dᵀ = B·Aᵀ: B as stored is k x n and must be transposed.
         kind, result = _KIND[dtype], _KIND["fp16" if dtype == "fp16" else "bf16"]
         first, second, out = self._layout(kind, k, n), self._layout(kind, k, m), self._layout(result, n, m)
         preference = ctypes.c_void_p()

@@ -46,7 +46,7 @@ def _milliseconds(call: Call, repeats: int) -> float:
 
 
 def _launcher(kernel: Kernel, a: torch.Tensor, b: torch.Tensor, d: torch.Tensor) -> Call:
-    """A call that launches ``d = a @ b.T`` through the C ABI with everything prepared."""
+    """Return a call that launches ``d = a @ b.T`` through the C ABI with everything prepared in advance."""
     plan = kernel.plan(kernel.problem(a.shape[0], b.shape[0], a.shape[1]))
     stream = torch.cuda.current_stream().cuda_stream
     where = Launch(ctypes.sizeof(Launch), a.device.index, stream)
@@ -61,7 +61,7 @@ def _launcher(kernel: Kernel, a: torch.Tensor, b: torch.Tensor, d: torch.Tensor)
 
 
 def _errors(calls: dict[str, Call], d: torch.Tensor, expected: torch.Tensor, what: str) -> dict[str, float]:
-    """Relative errors of what the calls write to ``d``; UnequalOutputsError if one is too large."""
+    """Relative errors of the calls' outputs in ``d``. Raises UnequalOutputsError if one is too large."""
     errors = {}
     for name, call in calls.items():
         poison(d)
@@ -72,7 +72,7 @@ def _errors(calls: dict[str, Call], d: torch.Tensor, expected: torch.Tensor, wha
 
 
 def _compare(kernels: Sequence[Kernel], m: int, n: int, k: int) -> dict[str, object]:
-    """Time of torch and of each kernel in interleaved rounds; errors against float64."""
+    """Times of torch and of each kernel in interleaved rounds; errors against float64."""
     a, b = (torch.randn(extent, k, device="cuda").bfloat16() for extent in (m, n))
     d = torch.empty(m, n, device="cuda", dtype=torch.bfloat16)
     calls: dict[str, Call] = {"torch": lambda: torch.matmul(a, b.T, out=d)}
@@ -110,7 +110,7 @@ def _rounds(
 
 
 def _host_microseconds(call: Call, batch: int = 200, batches: int = 50) -> dict[str, float]:
-    """Host time per call while the queue is short: batches of asynchronous launches, synchronised between."""
+    """Host time per call with a short queue: batches of asynchronous launches, synchronised in between."""
     taken = []
     for _ in range(batches):
         torch.cuda.synchronize()
@@ -142,7 +142,7 @@ def _launch_costs(library: Path, kernel: Kernel) -> dict[str, dict[str, float]]:
         calls["Plan(addresses)"] = lambda: plan(pointers[0], pointers[1], out=pointers[2], stream=stream)
         calls["Plan(torch tensors)"] = lambda: plan(a, transposed, out=d)
         calls["Dispatcher.gemm(torch tensors)"] = lambda: dispatcher.gemm(a, transposed, out=d)
-    except Exception as error:  # the raw ABI is timed without the dispatcher, too
+    except Exception as error:  # the raw ABI is timed even without the dispatcher
         print(f"no dispatcher: {type(error).__name__}: {error}")
     _errors(calls, d, product(a, b), "bf16 128x128x128")
     return {name: _host_microseconds(call) for name, call in {**nothing, **calls}.items()}

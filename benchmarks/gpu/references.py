@@ -1,4 +1,4 @@
-"""torch's calls for a product and its epilogue: all of them are timed, and the fastest equal one is the reference."""
+"""torch's calls for a product and its epilogue: all are timed, and the fastest correct one is the reference."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from collections.abc import Sequence
 import torch
 from timing import Call, Operands
 
-# Of torch: its gelu with approximate="tanh" is what cuBLASLt fuses; "none" is the exact one.
+# torch's names: gelu with approximate="tanh" is the one that cuBLASLt fuses; "none" is the exact one.
 _GELU = {"bias_gelu": "tanh", "bias_gelu_erf": "none"}
 
 
 def plain_calls(sets: Sequence[Operands], dtype: str) -> dict[str, Call]:
-    """By name, calls that write A·Bᵀ into existing memory: matmul, _scaled_mm with fast accumulation, or _int_mm."""
+    """Calls by name that write A·Bᵀ to existing memory: matmul, _scaled_mm with fast accumulation, or _int_mm."""
     one = torch.ones((), device="cuda")
 
     def matmul(number: int) -> None:
@@ -35,9 +35,9 @@ def plain_calls(sets: Sequence[Operands], dtype: str) -> dict[str, Call]:
 
 
 def fused_calls(sets: Sequence[Operands], bias: torch.Tensor, epilogue: str) -> dict[str, Call]:
-    """By name, calls that write act(A·Bᵀ + bias) into existing memory; ``epilogue`` is one of shape_sets.FUSED.
+    """Calls by name that write act(A·Bᵀ + bias) to existing memory; ``epilogue`` is one of shape_sets.FUSED.
 
-    _addmm_activation has the tanh approximation of gelu only. It stands beside the exact one too, where bf16 hides the
+    _addmm_activation has only the tanh approximation of gelu. It is also listed for exact gelu, as bf16 hides the
     difference; outputs are compared.
     """
 
@@ -59,7 +59,7 @@ def fused_calls(sets: Sequence[Operands], bias: torch.Tensor, epilogue: str) -> 
 
 
 def _by_both_libraries(name: str, call: Call) -> dict[str, Call]:
-    """The call with torch's preference for cuBLAS, and for cuBLASLt; the preference counts when a graph is captured."""
+    """The call with torch's preference for cuBLAS, and for cuBLASLt, which takes effect when a graph is captured."""
 
     def preferring(library: str) -> Call:
         def preferred(number: int) -> None:

@@ -25,12 +25,12 @@ OURS = "kernelwright"
 
 
 def headline_start(kind: str) -> str:
-    """How every headline row of the kind begins."""
+    """The beginning of every headline row of this kind."""
     return f"| [GEMM of the dispatcher's choice ÷ torch's fastest call, H200, {kind}]"
 
 
 def headlines(report: Mapping[str, Any], file: str, target: str = "–") -> list[str]:
-    """A row of the first table of docs/benchmarks.md for each set of shapes, with the target that was set."""
+    """A row per set of shapes for the first table of docs/benchmarks.md, with the target that was set."""
     kind = report["environment"]["library"]["kind"]
     rows = []
     for set_name in SETS:
@@ -48,7 +48,7 @@ def headlines(report: Mapping[str, Any], file: str, target: str = "–") -> list
 
 
 def section(report: Mapping[str, Any], file: str) -> str:
-    """What was measured, then three tables and the cases without a ratio."""
+    """Description of the measurement, then three tables and the cases without a ratio."""
     results = report["results"]
     parts = [
         _measured(report["environment"], file),
@@ -140,7 +140,7 @@ def _ratio(ratio: Mapping[str, float]) -> str:
 
 
 def written(page: str, report: Mapping[str, Any], file: str) -> str:
-    """The page with section and headline rows of the report's kind of library; ValueError if it has no place."""
+    """The page with the report's section and headline rows for its kind of library. ValueError if it has no place."""
     kind = report["environment"]["library"]["kind"]
     start, end = f"<!-- speed: {kind} -->", f"<!-- end of speed: {kind} -->"
     if page.count(start) != 1 or page.count(end) != 1:
@@ -157,7 +157,7 @@ def written(page: str, report: Mapping[str, Any], file: str) -> str:
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Print, or write into the page."""
+    """Print the Markdown, or write it to the page."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("results", type=Path, nargs="+", metavar="RESULT.json")
     parser.add_argument("--write", type=Path, metavar="PAGE.md")

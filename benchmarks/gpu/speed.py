@@ -47,8 +47,8 @@ ACTIVATION = {"bias": "none", "bias_relu": "relu", "bias_gelu": "fast_gelu", "bi
 
 
 def measure(dispatcher: Dispatcher, case: Case, rounds: int) -> dict[str, Any]:
-    """Microseconds of ours and of each of torch's calls, and the ratio to the fastest: above 1 where ours is faster."""
-    # Fused results are about 1, where activations bend.
+    """Microseconds of ours and each of torch's calls, and the ratio to the fastest: above 1 if ours is faster."""
+    # Fused results are about 1, in the nonlinear range of activations.
     sets = operand_sets(case.m, case.n, case.k, case.dtype, case.k**-0.5 if case.epilogue else 1.0)
     bias = torch.randn(case.n, device="cuda").bfloat16()
     row: dict[str, Any] = {
@@ -82,7 +82,7 @@ def measure(dispatcher: Dispatcher, case: Case, rounds: int) -> dict[str, Any]:
 
 
 def our_call(dispatcher: Dispatcher, case: Case, sets: list[Operands], bias: torch.Tensor) -> tuple[Call, str]:
-    """The launch of the kernel that the dispatcher chooses, and the kernel's name."""
+    """The launch of the kernel chosen by the dispatcher, and the kernel's name."""
     more: dict[str, Any] = {}
     if case.epilogue:
         more = {"num_d": 1, "ld_multi_d": (0,), "activation": ACTIVATION[case.epilogue]}
@@ -103,7 +103,7 @@ def our_call(dispatcher: Dispatcher, case: Case, sets: list[Operands], bias: tor
 
 
 def captured(ours: Call, theirs: dict[str, Call], count: int) -> tuple[dict[str, Any], dict[str, str]]:
-    """Graphs of all calls by name, and what torch said of those of its calls that it refuses."""
+    """Graphs of all calls by name, and torch's messages for calls that it refuses."""
     graphs, refused = {OURS: capture(ours, count)}, {}
     for name, call in theirs.items():
         try:

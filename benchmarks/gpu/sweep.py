@@ -41,7 +41,7 @@ NOT_PLAIN = ("num_d", "batched", "grouped", "preshuffle")
 
 
 def plain(kernel: KernelEntry, dtype: str) -> bool:
-    """Is it a kernel of the dtype that computes A·B alone, layout rcr, with the usual results?"""
+    """Whether a kernel of the dtype computes only A·B, in layout rcr, with the usual result dtype."""
     spec = kernel.spec
     wanted = {"dtype_a": dtype, "dtype_b": dtype, "dtype_c": OUTPUT.get(dtype, dtype), "layout": "rcr"}
     return (
@@ -75,7 +75,7 @@ def measure(library: KernelLibrary, dtype: str, shape: Shape, rounds: int) -> di
 def launcher(
     library: KernelLibrary, kernel: KernelEntry, dtype: str, shape: Shape, slices: int, sets: list[Any]
 ) -> Call | None:
-    """Launches the kernel; None if it does not serve the shape with so many slices."""
+    """Launches the kernel; None if it does not serve the shape with this number of slices."""
     dispatcher = Dispatcher([library], device="cuda:0", selection=kernel.identity)
     problem = GemmProblem(*shape, dtype=dtype, dtype_c=OUTPUT.get(dtype, dtype), split_k=slices)
     try:

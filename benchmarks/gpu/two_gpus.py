@@ -20,7 +20,7 @@ ROOT = Path(__file__).resolve().parents[2]
 
 
 def summary(report: Path) -> dict[str, Any]:
-    """Numbers of tests by outcome, the time in seconds, and by test function how many of its cases passed."""
+    """Numbers of tests by outcome, the time in seconds, and the number of passed cases by test function."""
     passed: dict[str, int] = {}
     other: dict[str, list[str]] = {"failed": [], "skipped": []}
     suites = list(ET.parse(report).getroot().iter("testsuite"))
@@ -44,7 +44,7 @@ def summary(report: Path) -> dict[str, Any]:
 
 
 def main() -> int:
-    """Write the file; the exit status is that of the command line."""
+    """Write the file. Returns the exit status."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("reports", nargs="+", type=Path)
     parser.add_argument("--out", type=Path, required=True)

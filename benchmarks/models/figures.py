@@ -14,13 +14,13 @@ from ratios import geometric_mean
 
 Row = Mapping[str, Any]
 Ratios = dict[tuple[str, str], dict[str, float]]
-"""By model and work, of each mode."""
+"""Ratios of each mode, by model and work."""
 
 
 def ratios(rows: Iterable[Row]) -> Ratios:
-    """Torch's time ÷ ours: of eager calls within rounds; of a graph against the faster of torch's graph and eager call.
+    """Torch's time ÷ ours: for eager calls within rounds; for a graph against the faster of torch's graph and eager.
 
-    Torch's choices under capture are at times slower than those of its eager calls.
+    Torch's choices under capture are sometimes slower than those of its eager calls.
     """
     timed = {(row["model"], row["work"], row["mode"]): row for row in rows if "ratio" in row}
     speedups: Ratios = {}
@@ -36,7 +36,7 @@ def ratios(rows: Iterable[Row]) -> Ratios:
 
 
 def table(speedups: Ratios, models: Sequence[str], works: Sequence[str]) -> str:
-    """A line for each model, a column for each work: eager, then captured."""
+    """A table with a row per model and a column per work: eager, then captured."""
 
     def cell(model: str, work: str) -> str:
         modes = speedups.get((model, work), {})
@@ -48,7 +48,7 @@ def table(speedups: Ratios, models: Sequence[str], works: Sequence[str]) -> str:
 
 
 def tables(rows: Sequence[Row]) -> str:
-    """Models that have works alike share a table; means and worst are below."""
+    """Models with the same works share a table; means and minima are below it."""
     speedups = ratios(rows)
     works: dict[str, list[str]] = {}
     for model, work in speedups:

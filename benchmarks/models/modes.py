@@ -1,4 +1,4 @@
-"""How a model is called: eager, captured in a CUDA graph or compiled; as it is and adopted."""
+"""Modes of a model's call: eager, captured in a CUDA graph, or compiled; original and adopted."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Call = Callable[[], Any]
 
 
 def call_of(model: Any, described: Model, work: Work, device: str, dtype: torch.dtype) -> Call:
-    """The work as a call, which returns what is compared: logits, or of a step the loss (gradients are at weights)."""
+    """The work as a call that returns the compared output: logits or, for a step, the loss (gradients are kept)."""
     if work.kind == "decode":
         return decode(model, work, device)
     given = inputs(described, work, device, dtype)
@@ -32,7 +32,7 @@ def call_of(model: Any, described: Model, work: Work, device: str, dtype: torch.
 
 
 def in_mode(mode: str, model: Any, described: Model, work: Work, device: str, dtype: torch.dtype) -> Call:
-    """The call "eager", in a "graph" or "compiled". Whatever capture and compilation raise where it cannot be had."""
+    """The call "eager", in a "graph" or "compiled". Propagates exceptions of capture and compilation."""
     if mode == "compiled":
         return call_of(torch.compile(model), described, work, device, dtype)
     call = call_of(model, described, work, device, dtype)
@@ -48,7 +48,7 @@ def in_mode(mode: str, model: Any, described: Model, work: Work, device: str, dt
     with torch.cuda.graph(graph):
         result = call()
 
-    def replay(holds: Call = call) -> Any:  # the arguments that the graph reads live as long as it does
+    def replay(holds: Call = call) -> Any:  # the arguments that the graph reads live as long as the graph
         graph.replay()
         return result
 
@@ -56,13 +56,13 @@ def in_mode(mode: str, model: Any, described: Model, work: Work, device: str, dt
 
 
 def wait(device: str) -> None:
-    """Until the device has done what was launched."""
+    """Wait until the device has finished all launches."""
     if device != "cpu":
         torch.cuda.synchronize()
 
 
 def seconds(call: Call, count: int, device: str) -> float:
-    """Of one of ``count`` calls."""
+    """Seconds per call, over ``count`` calls."""
     wait(device)
     start = time.perf_counter()
     for _ in range(count):
@@ -85,7 +85,7 @@ def interleaved(calls: Mapping[str, Call], rounds: int, device: str, round_s: fl
 
 
 def error(outputs: Sequence[torch.Tensor], expected: Sequence[torch.Tensor]) -> float:
-    """‖actual - expected‖ / ‖expected‖ in float64, of all tensors together; ValueError if all of them are zero."""
+    """‖actual - expected‖ / ‖expected‖ in float64, over all tensors together. ValueError if all of them are zero."""
     pairs = [(one.double(), other.double()) for one, other in zip(outputs, expected, strict=True)]
     size = sum(float(other.square().sum()) for _, other in pairs)
     if size == 0:
@@ -94,5 +94,5 @@ def error(outputs: Sequence[torch.Tensor], expected: Sequence[torch.Tensor]) -> 
 
 
 def gradients(model: Any) -> list[torch.Tensor]:
-    """Of every parameter that has one, in their order."""
+    """The existing gradients of the model's parameters, in parameter order."""
     return [one.grad for one in model.parameters() if one.grad is not None]

@@ -1,4 +1,4 @@
-"""The works of one model, in every mode: times of torch and ours in turns, outputs against the model in fp32."""
+"""The works of one model, in every mode: interleaved times of torch and ours, outputs against the model in fp32."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from zoo import Model, Work
 
 import kernelwright.torch as ours
 
-ROUND_S = 0.03  # of each call in each round
+ROUND_S = 0.03  # seconds of each call per round
 
 
 def measure(described: Model, given: argparse.Namespace) -> Iterator[dict[str, Any]]:
@@ -64,7 +64,7 @@ def _row(described: Model, work: Work, mode: str, models: tuple[Any, Any], given
 def _errors(
     described: Model, work: Work, calls: dict[str, Call], models: tuple[Any, Any], device: str
 ) -> dict[str, float]:
-    """Relative errors against the same weights in fp32: of logits; of a step those of all gradients together."""
+    """Relative errors against the same weights in fp32: of logits or, for a step, of all gradients together."""
     wide = copy.deepcopy(models[0]).float()
     allowed = torch.backends.cuda.matmul.allow_tf32, torch.backends.cudnn.allow_tf32
     torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = False
@@ -80,8 +80,8 @@ def _errors(
 
 
 def _shares() -> dict[str, Any]:
-    """How many calls of each operator kernels computed, of how many, how many by the native road and in which time on
-    the host; and why not the others."""
+    """Number of calls of each operator computed by kernels, in total and on the native road, their time on the host,
+    and why the others were not."""
     report = ours.report()
     calls = {one.operator: [one.ours, one.ours + one.torchs, one.native] for one in report.operators}
     host_us = {one.operator: round(1e6 * one.ours_s / max(one.ours, 1), 1) for one in report.operators}

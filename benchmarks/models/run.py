@@ -26,7 +26,7 @@ _HERE = Path(__file__).parent
 
 
 def main() -> int:
-    """Measure every model, write the results after each; 1 if a model failed or an output was off."""
+    """Measure every model and write the results after each. Returns 1 if a model failed or an output was off."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--libraries", nargs="+", required=True)
     parser.add_argument("--device", default="cuda:0")

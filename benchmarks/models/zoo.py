@@ -1,6 +1,6 @@
-"""Models of the transformers package with random weights, at the layer sizes that are published and with few layers.
+"""Models of the transformers package with random weights, with published layer sizes and few layers.
 
-Each has works: what a user computes with it.
+Each has works: the computations of a user.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Any
 import torch
 import transformers
 
-VOCABULARY = 32000  # of every language model here: the published ones would be measured by their last layer
+VOCABULARY = 32000  # of every language model here: with published sizes, the last layer would dominate
 PAST = 255  # tokens in the cache before a decode
 
 
@@ -21,9 +21,9 @@ PAST = 255  # tokens in the cache before a decode
 class Work:
     """One call of a model.
 
-    :ivar kind: "forward", "decode" (one token behind PAST others) or "step" (a loss and its gradients).
+    :ivar kind: "forward", "decode" (one token after PAST others) or "step" (a loss and its gradients).
     :ivar batch: sequences or images.
-    :ivar length: tokens of each sequence, or samples along one side of what a model takes.
+    :ivar length: tokens of each sequence, or samples along one side of a model's input.
     """
 
     kind: str
@@ -31,13 +31,13 @@ class Work:
     length: int = 1
 
     def __str__(self) -> str:
-        """As in tables: ``forward 8x512``."""
+        """Label in tables, such as ``forward 8x512``."""
         return f"{self.kind} {self.batch}" if self.kind == "decode" else f"{self.kind} {self.batch}x{self.length}"
 
 
 @dataclass(frozen=True)
 class Model:
-    """How a model is made: its class and the arguments of its configuration, and what is computed with it."""
+    """A model's class, the arguments of its configuration, and its works."""
 
     kind: str
     sizes: Mapping[str, Any]
@@ -45,12 +45,12 @@ class Model:
     inputs: str = "text"
 
     def make(self, device: str, dtype: torch.dtype) -> Any:
-        """The model with random weights."""
+        """Make the model with random weights."""
         cls = getattr(transformers, self.kind)
         with torch.device(device):
             model = cls(cls.config_class(**self.sizes))
         for layer in model.modules():
-            if isinstance(layer, torch.nn.Conv2d):  # the package's own draws vanish within a few layers
+            if isinstance(layer, torch.nn.Conv2d):  # the package's own initialisation vanishes within a few layers
                 torch.nn.init.kaiming_normal_(layer.weight)
         return model.to(dtype).eval()
 
@@ -130,7 +130,7 @@ MODELS: dict[str, Model] = {
 }  # fmt: skip
 
 
-# What processors compute: layers narrower by these, with the same operators.
+# For CPUs: layers narrower by these factors, with the same operators.
 _NARROWER = {
     "num_attention_heads": 4, "num_key_value_heads": 4, "n_head": 4, "num_heads": 4, "head_dim": 2, "num_experts": 4,
 }  # fmt: skip
@@ -138,7 +138,7 @@ _WIDTHS = ("hidden_size", "intermediate_size", "n_embd", "d_model", "d_ff", "d_k
 
 
 def small(model: Model) -> Model:
-    """The model for processors: widths an eighth of the published ones, single images and prompts of 128 tokens."""
+    """The model for CPUs: an eighth of the published widths, single images and prompts of 128 tokens."""
 
     def narrowed(name: str, size: Any) -> Any:
         if name in ("hidden_sizes", "d_kv"):
@@ -154,7 +154,7 @@ def small(model: Model) -> Model:
 
 
 def inputs(model: Model, work: Work, device: str, dtype: torch.dtype) -> dict[str, Any]:
-    """Seeded arguments of one call; of a decode those without the cache."""
+    """Seeded arguments of one call; for a decode, those other than the cache."""
     drawn = torch.Generator(device).manual_seed(0)
 
     def tokens(length: int) -> torch.Tensor:
@@ -171,13 +171,13 @@ def inputs(model: Model, work: Work, device: str, dtype: torch.dtype) -> dict[st
     else:
         asked = tokens(work.length)
         given = {"input_ids": asked, "labels": asked}
-    if work.kind != "step" and not model.kind.endswith("ConditionalGeneration"):  # whose decoders read them
+    if work.kind != "step" and not model.kind.endswith("ConditionalGeneration"):  # its decoder reads them
         del given["labels"]
     return given
 
 
 def decode(model: Any, work: Work, device: str) -> Callable[[], Any]:
-    """One token behind PAST others, whose cache stays as it is."""
+    """Decode one token after PAST others, whose cache stays unchanged."""
     tokens = torch.full((work.batch, PAST), 7, device=device)
     with torch.no_grad():
         cache = model(input_ids=tokens, use_cache=True).past_key_values

@@ -30,7 +30,7 @@ Key = tuple[tuple[int, int, int], str, int]
 
 
 def predicted(table: Path) -> dict[Key, float]:
-    """Microseconds by shape, kernel and number of slices."""
+    """Predicted microseconds by shape, kernel and number of slices."""
     facts: Mapping[str, Any] = json.loads((ROOT / "arch/kernelwright/files/archs/sm_90a.json").read_text())
     sweep = read([table], dict(facts))
     times: dict[Key, float] = {}
@@ -68,7 +68,7 @@ def main() -> None:
     (selection,) = select("set", options.set, [ARCH.name], load_archs())
     members = {kernel.name for kernel in selection.kernels}
     times = predicted(options.table)
-    # A kernel that is too slow to be looked at by fit.py comes last.
+    # A kernel too slow to be considered by fit.py comes last.
     by_times = np.array([-times.get(key, math.inf) for key in keys(examples, list(schema.features))])
     scores = {
         "model": np.array([model.predict(row) for row in examples.features.tolist()]),

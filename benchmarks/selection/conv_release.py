@@ -28,7 +28,7 @@ _TILE = re.compile(r"_(\d+x\d+)x\d+_\dx1x1_")
 
 
 def by_tile(us: Mapping[str, float]) -> dict[str, float]:
-    """The fastest time of each tile; keys of ``us`` are names of kernels, with the number of slices behind a colon."""
+    """The fastest time of each tile; keys of ``us`` are kernel names, followed by a colon and the number of slices."""
     fastest: dict[str, float] = {}
     for name, taken in us.items():
         match = _TILE.search(name)

@@ -29,7 +29,7 @@ NAME = re.compile(
     r"(cooperative|pingpong)_(?:True_){4}(\d+)x(\d+)x(\d+)_\dx\dx1_(\d+)x(\d+)x\d+(?:_c(?:fp32|fp16|bf16))?"
     r"(?:_cluster(\d)x(\d)x1)?((?:_splitk)?)((?:_streamk\w*)?)(?:\|split_k=(\d+))?$"
 )
-# What is fitted: where the search begins, and how much of the error is forgiven that a far away value would save.
+# Fitted numbers: where the search begins, and how much of the error saved by a distant value is forgiven.
 GUESSES = {
     "READ_ROWS_CLOCKS": 16.0, "INSTRUCTION_SLACK": 1.05, "FILL_BYTES_PER_CLOCK": 128.0,
     "RECEIVE_BYTES_PER_CLOCK": 128.0,
@@ -38,18 +38,18 @@ GUESSES = {
     "OVERLAP": 0.1, "LAUNCH_US": 1.0, "CUT_US": 2.0, "CUTTABLE_US": 0.3, "SLICE_US": 0.3,
     "SLICE_ELEMENTS_PER_US": 30000.0,
 }  # fmt: skip
-NEAR = 1.6  # a kernel so many times slower than the best one need not be predicted well
-FAR = 4.0  # one so many times slower need not be predicted at all
+NEAR = 1.6  # a kernel this many times slower than the best one need not be predicted well
+FAR = 4.0  # a kernel this many times slower need not be predicted at all
 
 Array = np.ndarray[Any, np.dtype[np.float64]]
 
 
 @dataclass(frozen=True)
 class Sweep:
-    """Times of kernels on shapes, one after the other, those of a shape side by side.
+    """Times of kernels on shapes, grouped by shape.
 
-    :ivar starts: where each shape's times begin; ``shape`` is the number of each time's shape.
-    :ivar rows: what the formula reads for each time.
+    :ivar starts: index of each shape's first time; ``shape`` is the shape number of each time.
+    :ivar rows: inputs of the formula for each time.
     """
 
     shapes: list[dict[str, Any]]
@@ -62,7 +62,7 @@ class Sweep:
 
 
 def read(paths: list[Path], arch: dict[str, Any]) -> Sweep:
-    """All sweeps as one."""
+    """Merge all sweeps into one."""
     shapes = [shape for path in paths for shape in (table_shapes(path) if ".csv" in path.name else sweep_shapes(path))]
     names, us, columns = [], [], []
     for number, shape in enumerate(shapes):
@@ -86,12 +86,12 @@ def read(paths: list[Path], arch: dict[str, Any]) -> Sweep:
 
 
 def sweep_shapes(path: Path) -> list[dict[str, Any]]:
-    """Those of a file of sweep.py."""
+    """The shapes in a file of sweep.py."""
     return [{"dtype": "bf16", **shape} for shape in json.loads(path.read_text())["shapes"]]
 
 
 def table_shapes(path: Path) -> list[dict[str, Any]]:
-    """Those of a table of the tile engine that any kernel served; where torch refused, our fastest kernel stands in."""
+    """The shapes of a tile engine table that some kernel served; if torch refused, our fastest kernel stands in."""
     shapes: dict[str, dict[str, Any]] = {}
     with gzip.open(path, "rt") if path.suffix == ".gz" else path.open() as file:
         for row in csv.DictReader(file):
@@ -110,7 +110,7 @@ def table_shapes(path: Path) -> list[dict[str, Any]]:
 
 
 def kernel_facts(name: str) -> dict[str, float]:
-    """Tile, cluster, schedule and slices, out of a kernel's name."""
+    """Tile, cluster, schedule and slices, parsed from a kernel's name."""
     match = NAME.search(name)
     if match is None:
         raise ValueError(f"{name!r} is no name of a plain sm_90a kernel")
@@ -126,12 +126,12 @@ def kernel_facts(name: str) -> dict[str, float]:
 
 @functools.cache
 def formula() -> Formula:
-    """The formula, compiled."""
+    """The compiled formula."""
     return Formula(MODULE, ends_early=True)
 
 
 def rows_of(f: dict[str, Array], arch: dict[str, Any]) -> Array:
-    """What the formula reads, a row for each time; batch 1 and beta 0."""
+    """Inputs of the formula, one row per time; batch 1 and beta 0."""
     one = np.ones_like(f["m"])
     given = {
         **{f"Problem.{name}": f[name] for name in ("m", "n", "k", "size")},
@@ -148,12 +148,12 @@ def rows_of(f: dict[str, Array], arch: dict[str, Any]) -> Array:
 
 
 def constants() -> dict[str, float]:
-    """The numbers that are in the formula now."""
+    """The current numbers of the formula."""
     return formula().numbers
 
 
 def write(fitted: dict[str, float]) -> None:
-    """Put numbers into the formula and into the features of learned selection."""
+    """Write numbers to the formula and to the features of learned selection."""
     write_numbers(ROOT / formula().source.path, fitted)
     features = FEATURES.read_text()
     for name, value in fitted.items():
@@ -169,7 +169,7 @@ def chosen(sweep: Sweep, predicted: Array) -> Array:
 
 
 def quality(sweep: Sweep, predicted: Array) -> dict[str, Any]:
-    """The choice's loss against the best kernel (log), its ratio to torch, and the error of near predictions (log)."""
+    """Loss of the choice against the best kernel (log), its ratio to torch, and the error of near predictions (log)."""
     got, best = chosen(sweep, predicted), np.minimum.reduceat(sweep.us, sweep.starts)
     near = sweep.us < NEAR * best[sweep.shape]
     error = np.log(predicted[near] / sweep.us[near])
@@ -177,7 +177,7 @@ def quality(sweep: Sweep, predicted: Array) -> dict[str, Any]:
 
 
 def cost(sweep: Sweep, c: dict[str, float]) -> float:
-    """What the search makes small: mean loss, and that of the worst tenth; prediction errors; distance of guesses."""
+    """Objective of the search: mean loss, and that of the worst tenth; prediction errors; distance from the guesses."""
     q = quality(sweep, formula().predict(sweep.rows, c))
     far = sum(max(0.0, abs(math.log(c[name] / guess)) - 1.0) for name, guess in GUESSES.items())
     loss, error = np.sort(q["loss"]), q["error"]
@@ -186,7 +186,7 @@ def cost(sweep: Sweep, c: dict[str, float]) -> float:
 
 
 def fit(sweep: Sweep, starts: int, steps: int, names: list[str]) -> dict[str, float]:
-    """The best of some random descents of the named numbers, each from the guesses; the same for the same data."""
+    """The best of several random descents of the named numbers, starting from the guesses; deterministic."""
     fixed = constants()
     best, least = dict(fixed), math.inf
     for seed in range(starts):
@@ -207,7 +207,7 @@ def fit(sweep: Sweep, starts: int, steps: int, names: list[str]) -> dict[str, fl
 
 
 def show(title: str, sweep: Sweep, c: dict[str, float]) -> None:
-    """Losses and ratios by dtype."""
+    """Print losses and ratios by dtype."""
     q = quality(sweep, formula().predict(sweep.rows, c))
     print(f"{title}: predictions within {q['error'].std():.1%} (standard deviation)")
     for dtype in sorted({shape["dtype"] for shape in sweep.shapes}):

@@ -34,10 +34,10 @@ FORMULAS = {
     "convolution": "operations.convolution.formulas.hopper",
 }
 UNITS = 132
-NEAR = 1.6  # a choice so many times slower than the best one need not be predicted well
+NEAR = 1.6  # a choice this many times slower than the best one need not be predicted well
 Array = np.ndarray[Any, np.dtype[Any]]
 
-# What the compiled file offers: numbers by name, and the predictions of rows. kernels are of a loaded library.
+# Functions of the compiled file: numbers by name, and the predictions of rows. kernels are of a loaded library.
 _SHIM = """
 #include <string.h>
 using namespace kernelwright;
@@ -83,7 +83,7 @@ class Estimates:
     """The estimate's source with its numbers as variables, compiled."""
 
     def __init__(self, operation: str, library: Path) -> None:
-        """RuntimeError with what the compiler says."""
+        """Compile the source. RuntimeError with the compiler's message."""
         text = (ROOT / "src/operations" / operation / "estimate.cpp").read_text()
         with tempfile.TemporaryDirectory() as folder:
             source = find(FORMULAS[operation])
@@ -109,7 +109,7 @@ class Estimates:
         self._library = ctypes.c_void_p(loaded.kw_library_get())
 
     def set(self, numbers: Mapping[str, float]) -> None:
-        """Give numbers other values."""
+        """Assign numbers."""
         for name, value in numbers.items():
             self._code.kw_number(name.encode())[0] = value
 
@@ -124,10 +124,10 @@ class Estimates:
 
 @dataclass(frozen=True)
 class Rows:
-    """Timed choices, those of a problem side by side.
+    """Timed choices, grouped by problem.
 
-    :ivar problems: the C structs, one behind the other. ``starts``: where each problem's rows begin; ``problem`` is the
-        number of each row's.
+    :ivar problems: the C structs, concatenated. ``starts``: index of each problem's first row; ``problem`` is the
+        problem number of each row.
     """
 
     kernel: Array
@@ -139,7 +139,7 @@ class Rows:
 
 
 def rows_of(tables: Sequence[Path], operation: Any, library: Path) -> Rows:
-    """The rows of tables; problems with one row alone are left out."""
+    """The rows of tables, without problems that have only one row."""
     from kernelwright.dispatch import KernelLibrary
 
     order = {kernel.identity: number for number, kernel in enumerate(KernelLibrary.load(library).kernels)}
@@ -181,7 +181,7 @@ def losses(rows: Rows, predicted: Array, own: Array) -> Array:
 
 
 def cost(rows: Rows, predicted: Array, own: Array, drift: float) -> float:
-    """Mean loss and that of the worst tenth, errors of near predictions, distance from the search's beginning."""
+    """Mean loss and that of the worst tenth, errors of near predictions, distance from the starting point."""
     loss = np.sort(np.log(losses(rows, predicted, own)))
     near = rows.us < NEAR * np.minimum.reduceat(rows.us, rows.starts)[rows.problem]
     error = np.log(predicted[near] / rows.us[near])
@@ -190,7 +190,7 @@ def cost(rows: Rows, predicted: Array, own: Array, drift: float) -> float:
 
 
 def said(title: str, loss: Array) -> str:
-    """Shares of the fastest choice's speed."""
+    """Format fractions of the fastest choice's speed."""
     share = np.sort(1 / loss)
     return (
         f"{title}: {len(share)} problems, mean {share.mean():.4f}, median {np.median(share):.4f}, "
@@ -201,7 +201,7 @@ def said(title: str, loss: Array) -> str:
 def fit(
     estimates: Estimates, rows: Rows, own: Array, names: Sequence[str], starts: int, steps: int
 ) -> dict[str, float]:
-    """The best of some random descents; the same for the same data."""
+    """The best of several random descents; deterministic."""
     first, best, least = {name: estimates.numbers[name] for name in names}, {}, math.inf
 
     def tried(numbers: Mapping[str, float]) -> float:

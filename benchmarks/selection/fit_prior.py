@@ -25,8 +25,8 @@ from kernelwright.tile_engine.results.csv_file import read_rows
 
 DATA = Path(__file__).resolve().parents[2] / "codegen/kernelwright/codegen/heuristics/data"
 ARCH = "sm_90a"
-BEHIND, LEAST = 0.25, 0.03  # rows so much slower weigh 1/e; the least weight
-LARGE = 0.08  # errors of logarithms beyond it
+BEHIND, LEAST = 0.25, 0.03  # rows this much slower have weight 1/e; the minimum weight
+LARGE = 0.08  # logarithmic errors beyond this are large
 STEPS, CHANGE = 60, 1e-4
 _NAMES = {
     "ceil": np.ceil, "floor": np.floor, "min": np.minimum, "max": np.maximum, "log": np.log, "log2": np.log2,
@@ -35,10 +35,10 @@ Array = np.ndarray[Any, np.dtype[Any]]
 
 
 class Prior:
-    """The prior of a schema over whole columns, with its numbers as variables."""
+    """The prior of a schema over complete columns, with its numbers as variables."""
 
     def __init__(self, schema: Schema, inputs: Mapping[str, Array]) -> None:
-        """``inputs``: a column of each."""
+        """``inputs``: one column each."""
         self._inputs = inputs
         self.numbers = {name: float(text) for name, text in schema.terms.items() if re.fullmatch(r"[\d.]+", text)}
         rest = {name: text for name, text in schema.terms.items() if name not in self.numbers}
@@ -54,10 +54,10 @@ class Prior:
 
 
 class Residuals:
-    """What predictions miss, weighted."""
+    """Weighted errors of predictions."""
 
     def __init__(self, log_rates: Array, problem: Array) -> None:
-        """``log_rates`` are measured; ``problem`` is the number of each row's problem."""
+        """``log_rates`` are measured; ``problem`` is the problem number of each row."""
         fastest = np.full(problem.max() + 1, -np.inf)
         np.maximum.at(fastest, problem, log_rates)
         self._measured, self._problem = log_rates, problem
@@ -65,16 +65,16 @@ class Residuals:
         self._whole = np.bincount(problem, self._weight)
 
     def of(self, predicted: Array) -> Array:
-        """Two of each row: against the others of the problem, and half of all of it."""
+        """Two residuals per row: against the others of its problem, and half of the problem's common one."""
         error = predicted - self._measured
         common = np.bincount(self._problem, self._weight * error) / self._whole
         both = np.concatenate([error - common[self._problem], 0.5 * error])
-        damped = np.sign(both) * np.sqrt(2 * (np.sqrt(1 + (both / LARGE) ** 2) - 1))  # its square grows with the size
+        damped = np.sign(both) * np.sqrt(2 * (np.sqrt(1 + (both / LARGE) ** 2) - 1))  # its square grows linearly
         return np.asarray(np.sqrt(np.tile(self._weight, 2)) * damped)
 
 
 def fit(prior: Prior, residuals: Residuals) -> dict[str, float]:
-    """The numbers where no damped step is better any more."""
+    """The numbers at which no damped step improves any more."""
     names, start = list(prior.numbers), np.array(list(prior.numbers.values()))
 
     def missed(z: Array) -> Array:

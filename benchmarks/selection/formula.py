@@ -1,4 +1,4 @@
-"""A formula of the generator, compiled with its constants as variables: what fits evaluate thousands of times."""
+"""A formula of the generator, compiled with its constants as variables, since fits evaluate it thousands of times."""
 
 from __future__ import annotations
 
@@ -36,12 +36,12 @@ void predict(const double* r, uint64_t count, double* us) {{
 
 
 class Formula:
-    """Microseconds of rows of numbers, by a formula whose ``estimate`` takes a problem, a kernel and a device."""
+    """Microseconds of rows of inputs, by a formula whose ``estimate`` takes a problem, a kernel and a device."""
 
     def __init__(self, module: str, *, ends_early: bool) -> None:
-        """:param module: below ``kernelwright.codegen``. ``ends_early``: ``estimate`` takes a limit of time, too.
+        """:param module: module below ``kernelwright.codegen``. ``ends_early``: ``estimate`` takes a time limit, too.
 
-        RuntimeError with what the compiler says.
+        Raises RuntimeError with the compiler's message.
         """
         self.source = find(module)
         loaded = importlib.import_module(f"kernelwright.codegen.{module}")
@@ -88,11 +88,11 @@ class Formula:
 
     @property
     def numbers(self) -> dict[str, float]:
-        """The constants that the formula has now."""
+        """The current constants of the formula."""
         return constants(self.source.text)
 
     def predict(self, rows: Array, numbers: Mapping[str, float]) -> Array:
-        """Microseconds of each row of ``columns``, by these constants."""
+        """Microseconds of each row of ``columns``, with these constants."""
         for name, value in numbers.items():
             self._code.number(name.encode())[0] = value
         us = np.zeros(len(rows))
@@ -102,7 +102,7 @@ class Formula:
 
 
 def _fields(record: Any) -> tuple[str, ...]:
-    """Names of the fields of a record, which is a NamedTuple or a dataclass."""
+    """Names of a record's fields; the record is a NamedTuple or a dataclass."""
     if dataclasses.is_dataclass(record):
         return tuple(one.name for one in dataclasses.fields(record))
     names: tuple[str, ...] = record._fields
@@ -118,7 +118,7 @@ def variable_header(header: str, folder: Path) -> None:
 
 
 def write_numbers(path: Path, numbers: Mapping[str, float]) -> None:
-    """Put constants into a source. ``kernelwright formulas dispatcher_cpp/include`` makes a formula's header anew."""
+    """Write constants to a source. ``kernelwright formulas dispatcher_cpp/include`` regenerates a formula's header."""
     text = path.read_text()
     for name, value in numbers.items():
         text = re.sub(rf"\b({name} = )[-+.\de]+", rf"\g<1>{value:g}", text)

@@ -24,18 +24,18 @@ from results_file import text
 from kernelwright.tile_engine.results.csv_file import read_rows
 
 Result = Mapping[str, Any]
-# Of rows, by how their kernels' names begin.
+# Prefixes of kernel names in rows.
 CHOICES = {"predicted times": "gemm_", "model": "learned: ", "essential library": "shipped: "}
-ROWS = ((1, 8), (16, 64), (100, 256), (333, 1100), (2048, 16384))  # kinds of numbers of rows
+ROWS = ((1, 8), (16, 64), (100, 256), (333, 1100), (2048, 16384))  # ranges of numbers of rows
 
 
 def fastest(rows: Iterable[Mapping[str, str]], start: str) -> float | None:
-    """Microseconds of the fastest row whose kernel's name begins so; None if there is none."""
+    """Microseconds of the fastest row whose kernel's name has this prefix; None if there is none."""
     return min((float(row["latency_ms"]) * 1e3 for row in rows if row["kernel"].startswith(start)), default=None)
 
 
 def measured(table: Path) -> list[Result]:
-    """Microseconds of every problem that our kernels serve."""
+    """Microseconds for every problem that our kernels serve."""
     problems: dict[str, list[Mapping[str, str]]] = defaultdict(list)
     for row in read_rows(table):
         if row["latency_ms"]:
@@ -51,7 +51,7 @@ def measured(table: Path) -> list[Result]:
 
 
 def ratios(results: Sequence[Result], choice: str, reference: str) -> dict[str, Any] | None:
-    """Geometric mean and worst of a reference's time over a choice's; None where no problem has both."""
+    """Geometric mean and worst of a reference's time over a choice's; None if no problem has both."""
     both = [one for one in results if one[choice] and one[reference]]
     if not both:
         return None

@@ -23,12 +23,12 @@ TIMES = ("latency_ms", "latency_min_ms", "latency_max_ms")
 
 
 def problem(row: Row) -> tuple[str, ...]:
-    """What tells problems apart in tables of one element type."""
+    """The fields that distinguish problems in tables of one element type."""
     return tuple(row[name] for name in EXTENTS)
 
 
 def references(rows: Iterable[Row]) -> dict[tuple[str, ...], float]:
-    """Milliseconds of torch's fastest call, by problem."""
+    """Milliseconds of torch's fastest call by problem."""
     fastest: dict[tuple[str, ...], float] = {}
     for row in rows:
         if row["kernel"].startswith("torch") and row["latency_ms"]:

@@ -28,14 +28,14 @@ from kernelwright.tile_engine.results.csv_file import read_rows
 
 ARCH = "sm_90a"
 TOP = 3
-REFERENCE, LEARNED = "reference", "learned: "  # rows of choices beside the kernels: their status, how their names begin
-WORST = 8  # problems that are printed
+REFERENCE, LEARNED = "reference", "learned: "  # rows of choices: their status, and their prefix
+WORST = 8  # number of problems to print
 Times = dict[tuple[str, str], float]
 """Milliseconds by identity and choices."""
 
 
 def read(tables: Iterable[Path], operation: Measurable) -> list[tuple[Record, Times]]:
-    """Problems with the right kernels' times."""
+    """Problems with the times of correct kernels."""
     problems: list[tuple[Record, Times]] = []
     for table in tables:
         times: dict[str, Times] = defaultdict(dict)
@@ -50,7 +50,7 @@ def read(tables: Iterable[Path], operation: Measurable) -> list[tuple[Record, Ti
 
 
 def same_run(tables: Iterable[Path], operation: Measurable) -> dict[str, Any]:
-    """What a learned model's choices reach that were timed in turns with all kernels: ``collect.py --learned``."""
+    """Efficiency of a learned model's choices that were timed in turns with all kernels: ``collect.py --learned``."""
     by: dict[str, list[list[float]]] = defaultdict(list)
     for table in tables:
         fastest: dict[str, list[float]] = defaultdict(list)
@@ -76,7 +76,7 @@ def _value(cell: str) -> Any:
 
 
 def ranking(dispatcher: Dispatcher, problem: Any, measured: Iterable[str]) -> list[tuple[str, str]]:
-    """Pairs of kernel and choices, best first: of the stage that the measured kernels stand in."""
+    """Pairs of kernel and choices, best first, for the stage of the measured kernels."""
     known = set(measured)
     for stage in dispatcher.explain(problem).stages:
         ranked = [(kernel.identity, value.choices) for kernel, value in stage.pairs]
@@ -86,9 +86,9 @@ def ranking(dispatcher: Dispatcher, problem: Any, measured: Iterable[str]) -> li
 
 
 def shares(ranked: Sequence[tuple[str, str]], times: Times) -> list[float] | None:
-    """The share of each ranked pair whose kernel has a time; None where there is nothing to choose.
+    """The fraction for each ranked pair whose kernel has a time; None if there is nothing to choose.
 
-    A number of slices that has no time counts with the slower one of those beside it.
+    A number of slices without a time counts with the slower of its two neighbours.
     """
     if len(times) < 2:
         return None
@@ -108,13 +108,13 @@ def shares(ranked: Sequence[tuple[str, str]], times: Times) -> list[float] | Non
 
 
 def _slices(choices: str) -> int:
-    """The number of slices or splits; 1 where there is none."""
+    """The number of slices or splits; 1 if there is none."""
     counts = dict(choice.split("=") for choice in choices.split())
     return int(counts.get("split_k", counts.get("num_splits", 1)))
 
 
 def evaluation(reached: Sequence[list[float]]) -> dict[str, Any]:
-    """Mean, median, tenth percentile, least; how often the first is the fastest; the best of the first few."""
+    """Mean, median, tenth percentile, minimum; how often the first is the fastest; the best of the first few."""
     first = sorted(one[0] for one in reached)
     return {
         "problems": len(first),
@@ -130,7 +130,7 @@ def evaluation(reached: Sequence[list[float]]) -> dict[str, Any]:
 def evaluate(
     problems: Sequence[tuple[Record, Times]], operation: Measurable, dispatcher: Dispatcher, members: set[str] | None
 ) -> dict[str, Any]:
-    """By direction and in all; ``members``: identities of the only kernels that there are."""
+    """Evaluate by direction and overall; ``members``: identities of the only kernels considered."""
     by: dict[str, list[list[float]]] = defaultdict(list)
     single, low = 0, []
     for record, measured in problems:
@@ -149,7 +149,7 @@ def evaluate(
 
 
 def _group(record: Mapping[str, Any]) -> str:
-    """The direction; of attention's forward, decoding apart."""
+    """The direction; for attention forward, with decoding as a separate group."""
     if record["direction"] == "forward" and record.get("seqlen_q", 0):
         return "decode" if record["seqlen_q"] <= 3 and record["page_size"] else "prefill"
     return str(record["direction"])

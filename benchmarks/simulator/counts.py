@@ -31,7 +31,7 @@ RESULTS = Path(__file__).parents[1] / "results" / "amd_counts.json"
 
 
 def numbers(arch: str, registers: int, loop: Mix) -> dict[str, Any]:
-    """What the page shows of a main loop: bounds without bank conflicts, and without memory."""
+    """Figures of a main loop on the page: bounds without bank conflicts, and without memory."""
     facts = arch_files.read(arch)[0]
     taken = clocks(loop, instruction_set(facts["amdgpu"]["instructions"]), facts["compute_unit"]["simds"]) or {}
     taken = {name: taken.get(name) for name in ("matrix", "vector", "lds")}
@@ -41,7 +41,7 @@ def numbers(arch: str, registers: int, loop: Mix) -> dict[str, Any]:
 
 
 def counted(folder: Path) -> dict[str, KernelCounts]:
-    """Symbol → counts, of every code object below a folder."""
+    """Symbol → counts, for every code object below a folder."""
     by_symbol: dict[str, KernelCounts] = {}
     for path in sorted(path for path in folder.rglob("*") if path.is_file()):
         try:
@@ -57,7 +57,7 @@ def counted(folder: Path) -> dict[str, KernelCounts]:
 
 
 def rows(after: Path, before: dict[str, KernelCounts]) -> Iterator[dict[str, Any]]:
-    """A row for each kernel that has a main loop of matrix instructions."""
+    """A row for each kernel with a main loop of matrix instructions."""
     now = counted(after)
     for manifest in manifests(after):
         library = describe(manifest)

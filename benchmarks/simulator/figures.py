@@ -1,4 +1,4 @@
-"""The tables of counts on the page docs/counts.md, out of their results files."""
+"""The tables of counts on the page docs/counts.md, from their results files."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 
 @dataclass(frozen=True)
 class Table:
-    """Where on the page a table for each architecture stands, its columns, and the cells of a row."""
+    """Position on the page of a table per architecture, its columns, and the cells of a row."""
 
     mark: str
     columns: tuple[str, ...]
@@ -17,12 +17,12 @@ class Table:
 
     @property
     def marks(self) -> tuple[str, str]:
-        """Before and behind the tables."""
+        """Markers before and after the tables."""
         return f"<!-- {self.mark} -->", f"<!-- end of {self.mark} -->"
 
 
 def section(report: Mapping[str, Any], table: Table) -> str:
-    """The tables of a report, an architecture after the other."""
+    """The tables of a report, one per architecture."""
     lines = []
     heading, rule = f"| {' | '.join(table.columns)} |", f"|{'---|' * len(table.columns)}"
     for arch in dict.fromkeys(row["arch"] for row in report["results"]):
@@ -32,7 +32,7 @@ def section(report: Mapping[str, Any], table: Table) -> str:
 
 
 def written(page: str, report: Mapping[str, Any], table: Table) -> str:
-    """The page with the tables of the report between its marks. ValueError for a page without a pair of marks."""
+    """The page with the report's tables between its markers. Raises ValueError for a page without a pair of markers."""
     start, end = table.marks
     if page.count(start) != 1 or page.count(end) != 1:
         raise ValueError(f"the page has no single pair of {start} and {end}")
@@ -41,7 +41,7 @@ def written(page: str, report: Mapping[str, Any], table: Table) -> str:
 
 
 def _changed(row: Mapping[str, Any]) -> str:
-    """``a → b`` where a number changed."""
+    """``a → b`` if a number changed."""
 
     def both(key: str) -> str:
         old, new = row["before"].get(key) if row["before"] else None, row["after"][key]
@@ -63,8 +63,8 @@ COUNTS = Table(
     ("kernel", "matrix clocks", "vector instructions", "vector clocks", "LDS clocks", "registers", "bound"),
     _changed,
 )
-"""Before and after the range check of loads."""
+"""Columns before and after the range check of loads."""
 CONFLICTS = Table(
     "conflicts", ("kernel", "matrix", "vector", "LDS", "memory", "conflicts", "bound", "essential"), _conflicts
 )
-"""As ``kernelwright quality`` has them."""
+"""Columns as in ``kernelwright quality``."""

@@ -34,7 +34,7 @@ from machine import describe
 
 ARCHS = ("gfx90a", "gfx942", "gfx950", "gfx1100", "gfx1201")
 
-# Runs in a fresh interpreter; argv: library, architecture. Prints CPU seconds since it began, and the time of day.
+# Runs in a fresh interpreter; argv: library, architecture. Prints CPU seconds since its start, and the time of day.
 START = """
 import sys, time
 import numpy as np
@@ -45,7 +45,7 @@ out = Dispatcher(library, device="sim:" + sys.argv[2]).gemm(a, b)
 print(time.process_time(), time.time())
 assert (out == 32).all()
 """
-# What such a process takes without us.
+# Baseline of such a process without this package.
 NOTHING = "import time, numpy; print(time.process_time(), time.time())"
 
 
@@ -56,7 +56,7 @@ def summary(values: Sequence[float], digits: int) -> dict[str, Any]:
 
 
 class Problem:
-    """A GEMM of one architecture, ready to be launched again and again."""
+    """A GEMM of one architecture, ready for repeated launches."""
 
     def __init__(self, folder: Path, arch: str, size: int) -> None:
         import numpy as np
@@ -75,7 +75,7 @@ class Problem:
             raise SystemExit(f"{arch}: the result is wrong; its speed means nothing")
 
     def run(self) -> None:
-        """One launch."""
+        """Launch once."""
         self.dispatcher.gemm(self.a, self.b, out=self.out)
 
     def rates(self, repeats: int) -> dict[str, Any]:
@@ -108,9 +108,9 @@ class Problem:
 
 
 def start(folder: Path, arch: str, repeats: int) -> dict[str, Any]:
-    """Seconds of a fresh process from its beginning to the end of its first, small launch.
+    """Seconds of a fresh process from its start to the end of its first, small launch.
 
-    With compiled bytecode, as installers leave it: a first run, which does not count, writes it to a folder.
+    Uses compiled bytecode, as installers do: a first run, which does not count, writes it to a folder.
     """
     runs = {name: {"cpu": list[float](), "wall": list[float]()} for name in ("start", "nothing")}
     with tempfile.TemporaryDirectory() as bytecode:

@@ -1,4 +1,4 @@
-"""Every kernel of a library on one problem, with every number of slices or splits: compared, then timed in turns."""
+"""Every kernel of a library on one problem, with every number of slices or splits: checked, then timed in turns."""
 
 from __future__ import annotations
 
@@ -15,20 +15,20 @@ from kernelwright.dispatch import Dispatcher, KernelLibrary, KernelwrightError, 
 from kernelwright.tile_engine.operation import Measurable, Operands, Record
 from kernelwright.tile_engine.results.row import Row, Table
 
-# The field that leaves a choice, by operation and direction.
+# The field that leaves a choice open, by operation and direction.
 OPEN = {"gemm": "split_k", "convolution backward_weight": "split_k", "attention forward": "num_splits"}
-SAMPLE_S, MOST_CALLS = 0.002, 300  # that one time is taken over
-ROUNDS, FEW_ROUNDS, LONG_S = 5, 3, 0.004  # fewer rounds of long launches
-FAR, SLACK_S = 2.0, 50e-6  # calls whose first launch is so many times slower, and so much, are not timed
-NEAR = 1.25  # a call so many times slower than the fastest one is timed once
-SLOW = "slow"  # status of kernels that are too far behind: their time is that of one launch
+SAMPLE_S, MOST_CALLS = 0.002, 300  # seconds and calls per sample
+ROUNDS, FEW_ROUNDS, LONG_S = 5, 3, 0.004  # fewer rounds for long launches
+FAR, SLACK_S = 2.0, 50e-6  # calls whose first launch is this many times slower, and by this much, are not timed
+NEAR = 1.25  # a call this many times slower than the fastest one is timed once
+SLOW = "slow"  # status of kernels that are too slow: their time is that of one launch
 
 Mark = Callable[[str, str], None]
 
 
 @dataclass
 class Call:
-    """A kernel with a number of slices or splits, and what came of it."""
+    """A kernel with a number of slices or splits, and its outcome."""
 
     name: str
     identity: str
@@ -44,7 +44,7 @@ class Call:
 
 
 class Library:
-    """A library with a dispatcher that chooses, and one for each of its kernels."""
+    """A library with a dispatcher that chooses, and one dispatcher per kernel."""
 
     def __init__(self, folder: Path) -> None:
         """Load it."""
@@ -81,7 +81,7 @@ class Library:
 
 
 def _planned(dispatcher: Dispatcher, problem: Any) -> OperationPlan[Any] | None:
-    """The dispatcher's plan; None where no kernel serves the problem."""
+    """The dispatcher's plan; None if no kernel serves the problem."""
     try:
         return dispatcher.plan(problem)
     except KernelwrightError:
@@ -91,10 +91,10 @@ def _planned(dispatcher: Dispatcher, problem: Any) -> OperationPlan[Any] | None:
 def measured(
     library: Library, operation: Measurable, record: Record, lost: set[tuple[str, str]], mark: Mark
 ) -> list[Call]:
-    """Every call, right ones with times; ``lost`` ones, by identity and choices, are left out."""
+    """Every call, correct ones with times; omits ``lost`` ones, by identity and choices."""
     operands = operation.operands(record, seed=0)
     candidates = [one for one in library.calls(operation, record, operands) if (one.identity, one.choices) not in lost]
-    right: list[list[np.ndarray[Any, Any]]] = []  # results of the first right call
+    right: list[list[np.ndarray[Any, Any]]] = []  # results of the first correct call
     for one in candidates:
         mark(one.identity, one.choices)
         _check(one, operands, right)
@@ -104,7 +104,7 @@ def measured(
 
 
 def _check(one: Call, operands: Operands, right: list[list[np.ndarray[Any, Any]]]) -> None:
-    """One launch that is compared, and one whose time is taken. Equal bits of right results need no comparison."""
+    """Check one launch and time another. Results bitwise equal to correct ones need no further comparison."""
     operands.poison()
     try:
         one.launch()
@@ -116,7 +116,7 @@ def _check(one: Call, operands: Operands, right: list[list[np.ndarray[Any, Any]]
             one.error = operands.error()
         one.first_s = _sample(one, 1)
         if one.first_s < LONG_S:
-            one.first_s = min(one.first_s, _sample(one, 1))  # what disturbs one launch leaves the other alone
+            one.first_s = min(one.first_s, _sample(one, 1))  # a disturbance of one launch does not affect the other
     except KernelwrightError as error:
         one.status, one.reason = "failed", str(error)
         return
@@ -138,7 +138,7 @@ def _leave_slow(calls: Sequence[Call]) -> None:
 
 
 def _time(calls: Sequence[Call], mark: Mark) -> None:
-    """One time of each, then of those near the fastest one in rounds."""
+    """Time each call once, then those near the fastest one in rounds."""
     counts = [max(1, min(MOST_CALLS, int(SAMPLE_S / max(one.first_s, 1e-7)))) for one in calls]
     for one, count in zip(calls, counts, strict=True):
         mark(one.identity, one.choices)
@@ -164,7 +164,7 @@ def _sample(one: Call, count: int) -> float:
 
 
 def rows(table: Table, index: int, record: Record, calls: Sequence[Call]) -> list[Row]:
-    """The rows of a problem; the tags say how often a call was timed."""
+    """The rows of a problem; the tags state how often each call was timed."""
     made = []
     for one in calls:
         seconds = one.seconds or [one.first_s] * (one.status == SLOW)

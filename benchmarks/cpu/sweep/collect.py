@@ -25,13 +25,13 @@ import threading
 import time
 from pathlib import Path
 
-START_S = 60.0  # for imports, loading and the first problem
-SILENT_S = 40.0  # that one launch may take, and its comparison
+START_S = 60.0  # seconds for imports, loading and the first problem
+SILENT_S = 40.0  # seconds allowed for one launch and its comparison
 WORKER = Path(__file__).with_name("worker.py")
 
 
 def cpus(text: str) -> set[int]:
-    """Numbers of a list such as 0-3,8."""
+    """CPU numbers of a list such as 0-3,8."""
     numbers: set[int] = set()
     for part in text.split(","):
         first, _, last = part.partition("-")
@@ -40,7 +40,7 @@ def cpus(text: str) -> set[int]:
 
 
 def run_once(command: list[str], cores: set[int], current: Path, end: float) -> str:
-    """Run a worker; empty if it ended well, else what became of it."""
+    """Run a worker. Returns an empty text if it ended well, else what happened to it."""
     current.unlink(missing_ok=True)
     started = time.time()
     worker = subprocess.Popen(command, start_new_session=True, preexec_fn=lambda: os.sched_setaffinity(0, cores))
@@ -60,7 +60,7 @@ def run_once(command: list[str], cores: set[int], current: Path, end: float) -> 
 
 
 def supervise(options: argparse.Namespace, number: int, end: float) -> None:
-    """Run a worker again after each loss, until it is done or the time is over."""
+    """Restart a worker after each loss, until it is done or the time is over."""
     current, lost = options.out / f"current.{number}", options.out / "lost"
     command = [sys.executable, str(WORKER), "--jobs", str(options.jobs), "--out", str(options.out)]
     command += ["--worker", str(number), "--workers", str(len(options.cores)), "--end", str(end)]
@@ -78,7 +78,7 @@ def supervise(options: argparse.Namespace, number: int, end: float) -> None:
 
 
 def main() -> None:
-    """Run the workers side by side."""
+    """Run the workers in parallel."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--jobs", type=Path, required=True)
     parser.add_argument("--out", type=Path, required=True)

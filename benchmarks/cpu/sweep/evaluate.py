@@ -38,7 +38,7 @@ Times = dict[Pair, float]
 def read(
     folder: Path, key: str, operation: Measurable, column: str, status: Counter[str]
 ) -> list[tuple[Record, Times]]:
-    """Problems of a key with the times of right kernels; ``status`` counts rows."""
+    """Problems of a key with the times of correct kernels; ``status`` counts rows."""
     times: dict[str, Times] = defaultdict(dict)
     records: dict[str, Record] = {}
     for table in sorted([*folder.glob(f"{key}.*.csv"), *folder.glob(f"{key}.*.csv.gz"), *folder.glob(f"{key}.csv.gz")]):
@@ -67,7 +67,7 @@ def ranking(dispatcher: Dispatcher, problem: Any, times: Times) -> list[Pair]:
 
 
 def group_of(operation: str, record: Record) -> str:
-    """The direction of a convolution; of attention's forward, decoding apart."""
+    """The direction of a convolution; for attention forward, with decoding as a separate group."""
     direction = str(record.get("direction", ""))
     if operation == "attention" and direction == "forward":
         direction = "decode" if record["seqlen_q"] <= 3 and record["page_size"] else "prefill"
@@ -75,7 +75,7 @@ def group_of(operation: str, record: Record) -> str:
 
 
 def summary(shares: Sequence[Sequence[float]]) -> dict[str, Any]:
-    """Means and quantiles of each problem's shares, which are listed by rank of the pair."""
+    """Means and quantiles of the problems' fractions, which are listed by rank of the pair."""
     first = sorted(one[0] for one in shares)
     return {
         "problems": len(first),
@@ -89,10 +89,10 @@ def summary(shares: Sequence[Sequence[float]]) -> dict[str, Any]:
 
 
 class Evaluation:
-    """A dispatcher of one operation's library and one of what ships."""
+    """Two dispatchers for one operation: one with the measured library, one with the shipped one."""
 
     def __init__(self, library: Path, shipped: Path | None, device: Device, model: Path | None) -> None:
-        """``model``: a compiled one; without it predicted times choose."""
+        """``model``: a compiled model; without one, predicted times choose."""
         selection: Any = Heuristic(model) if model else "analytic"
         self._all = Dispatcher([KernelLibrary.load(library)], device=device, selection=selection)
         self._shipped = {kernel.identity for kernel in KernelLibrary.load(shipped).kernels} if shipped else None
@@ -100,7 +100,7 @@ class Evaluation:
         self.low: list[tuple[float, Record, Pair, Pair]] = []
 
     def add(self, operation: Measurable, record: Record, times: Times) -> None:
-        """One problem."""
+        """Add one problem."""
         group = self.groups[group_of(operation.name, record)]
         ranked = ranking(self._all, operation.problem(record), times)
         best = min(times, key=times.__getitem__)
@@ -117,7 +117,7 @@ class Evaluation:
                 group["shipped"].append([least / times[pair] for pair in own])
 
     def results(self) -> list[dict[str, Any]]:
-        """By group."""
+        """Results by group."""
         made = []
         for name, parts in sorted(self.groups.items()):
             one: dict[str, Any] = {"name": name, "one way only": len(parts["one way only"])}
@@ -129,12 +129,12 @@ class Evaluation:
 
 
 def named(values: Sequence[str]) -> dict[str, Path]:
-    """OPERATION=FOLDER each."""
+    """Parse OPERATION=FOLDER arguments."""
     return {name: Path(folder) for name, _, folder in (value.partition("=") for value in values)}
 
 
 def main() -> None:
-    """Evaluation, print, write."""
+    """Evaluate, print, write."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folder", type=Path)
     parser.add_argument("--part", default="held-out,validation", help="words that keys have, separated by commas")

@@ -32,7 +32,7 @@ from kernelwright.tile_engine.results.row import Row, Table
 
 @dataclass
 class Job:
-    """A set of problems: a table, the problems that it may have, in a shuffled order, and those that it has."""
+    """A set of problems: its table, the problems it may have, in shuffled order, and those it has."""
 
     key: str
     operation: Measurable
@@ -42,7 +42,7 @@ class Job:
 
 
 def jobs_of(stated: Sequence[dict[str, Any]], out: Path, worker: int, workers: int) -> Iterator[tuple[float, int, Job]]:
-    """Each job's problems for this worker that have no row yet, with their places in the order of all."""
+    """Each job's problems for this worker that have no row yet, with their indices in the common order."""
     for turn, one in enumerate(stated):
         key = one["key"]
         operation = measurable(operation_of(key))
@@ -62,7 +62,7 @@ def jobs_of(stated: Sequence[dict[str, Any]], out: Path, worker: int, workers: i
 
 
 def append(path: Path, columns: Sequence[str], made: Sequence[Row]) -> None:
-    """All rows of a problem at once: a problem that has any is done."""
+    """Append all rows of a problem at once: a problem with any row is done."""
     CsvFile(path, columns, append=True).__exit__(None, None, None)
     text = io.StringIO()
     csv.DictWriter(text, columns, lineterminator="\n").writerows(made)
@@ -71,7 +71,7 @@ def append(path: Path, columns: Sequence[str], made: Sequence[Row]) -> None:
 
 
 def main() -> None:
-    """Measure until all is done or the time is over."""
+    """Measure until all problems are done or the time is over."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--jobs", type=Path, required=True)
     parser.add_argument("--out", type=Path, required=True)

@@ -30,7 +30,7 @@ HEADS, CALLS = 16, 5
 
 
 def theirs(q: Any, k: Any, v: Any, d_o: Any, causal: bool, backward: bool) -> dict[str, Any]:
-    """torch's calls by backend; those that refuse the problem are left out."""
+    """torch's calls by backend; backends that refuse the problem are omitted."""
     graphs = {}
     for backend in BACKENDS:
 
@@ -71,7 +71,7 @@ def measured(
         graphs = {"ours": capture(call, CALLS), **theirs(*leaves, heads_first[3], causal, back)}
         times = {who: min(spent) for who, spent in interleaved(graphs, CALLS, 5).items()}
         best = min((spent for who, spent in times.items() if who != "ours"), default=None)
-        if back and best is not None:  # theirs holds the forward pass, so that ours is added
+        if back and best is not None:  # theirs include the forward pass, so ours is added
             times["ours"] += row["forward"]["ours"]
         row[name] = {
             **{who: round(spent, 2) for who, spent in times.items()},
@@ -86,7 +86,7 @@ def measured(
 
 
 def main() -> int:
-    """Measure; 1 if a result is wrong."""
+    """Measure. Returns 1 if a result is wrong."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--library", type=Path, required=True)
     parser.add_argument("--out", type=Path, required=True)

@@ -30,11 +30,11 @@ from timing import COLD_BYTES, capture, environment, interleaved
 from kernelwright.dispatch import ConvProblem, Dispatcher, KernelLibrary
 
 MOST_SETS, GRAPH_US, MOST_BYTES, MOST_PRODUCTS = 8, 1200.0, 1 << 28, 3e11
-EPILOGUE = {"bias": False, "residual": False, "activation": "none"}  # specs leave defaults out
+EPILOGUE = {"bias": False, "residual": False, "activation": "none"}  # specs omit defaults
 
 
 def drawn(seed: int) -> Iterator[dict[str, Any]]:
-    """Problems without an epilogue, without end."""
+    """An endless sequence of problems without an epilogue."""
     rng = random.Random(seed)
 
     def between(low: int, high: int, multiple: int) -> int:
@@ -61,7 +61,7 @@ Kernel = tuple[KernelLibrary, Any]
 
 
 def pairs(libraries: list[KernelLibrary]) -> Iterator[tuple[Kernel, Kernel]]:
-    """Kernels with an epilogue compiled in, and the first one of the same tile that chooses."""
+    """Pairs of a kernel with a compiled-in epilogue and the first one of the same tile with a run-time epilogue."""
     tile = ("depthwise", "tile", "scheduler", "dtype")
     kernels = [(library, kernel) for library in libraries for kernel in library.kernels]
     choosing = [one for one in kernels if one[1].spec.get("activation") == "any"]
@@ -72,7 +72,7 @@ def pairs(libraries: list[KernelLibrary]) -> Iterator[tuple[Kernel, Kernel]]:
 
 
 def measured(compiled: Kernel, chooses: Kernel, shape: dict[str, Any], rounds: int) -> dict[str, Any]:
-    """One problem by both kernels."""
+    """Measure one problem with both kernels."""
     kernel = compiled[1]
     fields = {name: kernel.spec.get(name, default) for name, default in EPILOGUE.items()}
     if kernel.spec["depthwise"]:
@@ -117,7 +117,7 @@ def measured(compiled: Kernel, chooses: Kernel, shape: dict[str, Any], rounds: i
 
 
 def main() -> int:
-    """Measure; 1 if results differ."""
+    """Measure. Returns 1 if results differ."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--library", type=Path, required=True, nargs="+", help="of several the first is recorded")
     parser.add_argument("--out", type=Path, required=True)

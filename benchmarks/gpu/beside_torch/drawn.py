@@ -49,9 +49,9 @@ Call = Callable[[Tensors], object]
 
 @dataclass(frozen=True)
 class Kind:
-    """A product of a layer with weight W (n, k), input x (rows, k) and gradient dy (rows, n), and what torch calls.
+    """A product of a layer with weight W (n, k), input x (rows, k) and gradient dy (rows, n), and torch's calls.
 
-    ``problem``: fields beyond the extents; ``ds``: which operands are D tensors; ``theirs``: torch's calls by name.
+    ``problem``: fields besides the extents; ``ds``: operands that are D tensors; ``theirs``: torch's calls by name.
     """
 
     layout: str
@@ -136,7 +136,7 @@ def extents(kind: Kind, rows: int, n: int, k: int) -> tuple[int, int, int]:
 
 
 def operands(kind: Kind, m: int, n: int, k: int) -> list[Tensors]:
-    """As many sets as it takes to leave L2 cold."""
+    """As many operand sets as needed to leave L2 cold."""
     wide = kind.problem.get("dtype_c") == "fp32"
     size = 2 * (m * k + n * k) + (8 if wide else 2) * m * n
     output = torch.float32 if wide else ELEMENT
@@ -179,7 +179,7 @@ def our_call(dispatcher: Dispatcher, kind: Kind, shape: tuple[int, int, int], se
 
 
 def twins(library: KernelLibrary, kind: Kind) -> list[tuple[Any, Any]]:
-    """Kernels of this epilogue and those with the same tile that choose theirs at run time."""
+    """Pairs of a kernel with this epilogue and one with the same tile and a run-time epilogue."""
     apart = ("activation", "num_d", "d_op", "batched")
 
     def rest(spec: dict[str, Any]) -> str:
@@ -213,7 +213,7 @@ def measure(
                 graphs[f"{call_name}, {library_name}"] = capture(lambda i, call=call: call(sets[i % len(sets)]), count)
             except (RuntimeError, TypeError) as error:
                 refused[f"{call_name}, {library_name}"] = str(error).partition("\n")[0][:120]
-    pairs, kept = [], []  # what a graph reads lives as long as the graph
+    pairs, kept = [], []  # what a graph reads must live as long as the graph
     for fixed, chosen in twins(library, kind)[:4]:
         for kernel in (fixed, chosen):
             one = Dispatcher([library], device="cuda:0", selection=kernel.identity)
@@ -225,7 +225,7 @@ def measure(
     errors = row["errors"] = output_errors(graphs, sets[0]["out"], expected)
     del expected
     off = unequal(errors, error_limit("bf16", kind.problem.get("dtype_c", "bf16")))
-    if kind.c:  # torch rounds products to bf16 before it adds them
+    if kind.c:  # torch rounds products to bf16 before adding them
         off = {call: error for call, error in off.items() if not call.startswith("mm, add") or error > 0.01}
     row["refused"], row["unequal"] = refused, sorted(off)
     times = interleaved({call: graph for call, graph in graphs.items() if call not in off}, count, rounds, idle_s=0.002)
@@ -244,7 +244,7 @@ def measure(
 
 
 def summary(results: list[dict[str, Any]]) -> dict[str, dict[str, float]]:
-    """By kind: geometric mean and worst, of torch over ours and of compiled-in over run-time epilogues."""
+    """Geometric mean and worst ratio by kind, for torch over ours and for compiled-in over run-time epilogues."""
     summaries: dict[str, dict[str, float]] = {}
     for what in KINDS:
         mine = [one for one in results if one["kind"] == what]
@@ -263,7 +263,7 @@ def summary(results: list[dict[str, Any]]) -> dict[str, dict[str, float]]:
 
 
 def main() -> int:
-    """Exit status 1 where one of our outputs is wrong."""
+    """Measure. Returns 1 if one of our outputs is wrong."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--library", type=Path, required=True, help="folder of libgemm.so and manifest.json")
     parser.add_argument("--model", type=Path, help="a learned selection, as `kernelwright heuristic` compiles it")

@@ -39,7 +39,7 @@ CASES: tuple[Case, ...] = (
 
 
 def problem_of(case: Case, rows: int, columns: int, dtype: str) -> NormProblem:
-    """Dense rows with a weight, and of layer norm a bias."""
+    """Dense rows with a weight and, for layer norm, a bias."""
     kind, what, residual = case
     return NormProblem(
         kind, rows, columns, dtype=dtype, dtype_y=what if what in ("int8", "fp8") else "", epsilon=EPSILON,
@@ -48,7 +48,7 @@ def problem_of(case: Case, rows: int, columns: int, dtype: str) -> NormProblem:
 
 
 def operands(p: NormProblem) -> dict[str, torch.Tensor]:
-    """Random inputs, results that are not written yet."""
+    """Random inputs, and results not yet written."""
     shape, kind = (p.rows, p.columns), DTYPES[p.dtype]
 
     def random(*shape: int) -> torch.Tensor:
@@ -68,7 +68,7 @@ def operands(p: NormProblem) -> dict[str, torch.Tensor]:
 
 
 def torchs(p: NormProblem, sets: list[dict[str, torch.Tensor]]) -> Callable[[int], object] | None:
-    """Torch's own call of the same, None where it has none in one operator."""
+    """torch's own call for the same norm; None if it has no single operator for it."""
     shape = (p.columns,)
     if p.quantised:
         return None
@@ -90,7 +90,7 @@ def torchs(p: NormProblem, sets: list[dict[str, torch.Tensor]]) -> Callable[[int
 
 
 def measured(library: KernelLibrary, p: NormProblem, rounds: int, every: bool) -> dict[str, Any]:
-    """Microseconds of ours and torch's, their ratio in each round, and of each kernel if asked for."""
+    """Microseconds of ours and torch's, their ratio in each round, and those of each kernel if requested."""
     count = max(1, min(MOST_SETS, math.ceil(COLD_BYTES / max(p.bytes_moved, 1))))
     sets = [operands(p) for _ in range(count)]
     calls = max(count, min(200, int(GRAPH_US / max(p.bytes_moved / BYTES_PER_US, 3.0))))
@@ -139,7 +139,7 @@ def copy_rate(rounds: int) -> float:
 
 
 def cases(dtypes: list[str], quick: bool) -> Iterator[tuple[Case, str, int, int]]:
-    """Every case; ``quick`` leaves most shapes out."""
+    """All cases; ``quick`` leaves out most shapes."""
     for dtype, case, rows, columns in itertools.product(dtypes, CASES, ROWS, COLUMNS):
         if quick and (rows, columns) not in ((64, 4096), (4096, 4096), (4096, 16384)):
             continue
@@ -178,7 +178,7 @@ def main() -> None:
         )
         print(*(f"{key}={value}" for key, value in rows[-1].items() if key != "kernels"), flush=True)
         torch.cuda.empty_cache()
-        given.out.write_text(results_file.text(head, rows))  # what was measured stays if a later case fails
+        given.out.write_text(results_file.text(head, rows))  # measurements survive the failure of a later case
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Attention as collect.py poses it: operands on the GPU, some rows of the results compared in float64."""
+"""Attention for collect.py: operands on the GPU, with some rows of the results compared in float64."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ from kernelwright.tile_engine.operations.attention.operands import names_of, sha
 from kernelwright.tile_engine.operations.attention.requests import lengths_of, problem_of
 from kernelwright.tile_engine.registry import measurable
 
-_UNITS = 132  # of an H200
-_MOST_BLOCKS = 2200  # of queries, heads and splits: more splits than fill a GPU many times are not asked for
-_MOST_SPLITS = 1536  # that the dispatcher offers
-_SAMPLE = Sample(pairs=2, heads=1, rows=32)  # that is compared
-_STEPS = 4  # compared values are whole numbers from -4 to 4, divided by 4
+_UNITS = 132  # compute units of an H200
+_MOST_BLOCKS = 2200  # of queries, heads and splits: no more splits than fill a GPU many times
+_MOST_SPLITS = 1536  # offered by the dispatcher
+_SAMPLE = Sample(pairs=2, heads=1, rows=32)  # the part that is compared
+_STEPS = 4  # compared values are integers from -4 to 4, divided by 4
 _TFLOPS, _GBYTES = 500.0, 4000.0
 _TYPES = {"bf16": torch.bfloat16, "fp16": torch.float16, "fp32": torch.float32, "int32": torch.int32}
 
@@ -34,7 +34,7 @@ class PosedAttention:
     """See :class:`collecting.Case`. Forward with any cache, and gradients."""
 
     def __init__(self, record: Record, device: str = "cuda") -> None:
-        """Timed operands are normally distributed, compared ones quarters."""
+        """Draw normally distributed operands for timing, and multiples of 1/4 for comparison."""
         self._record, self.problem, rng = record, problem_of(record), np.random.default_rng(0)
         operation, needed = measurable("attention"), wanted(self.problem)
         reads, writes = names_of(self.problem)
@@ -66,10 +66,10 @@ class PosedAttention:
         self._expected: list[tuple[Result, Where]] = []
 
     def _draw(self, name: str, want: Wanted) -> None:
-        """Timed sets and the compared one of an operand."""
+        """Draw an operand's timed sets and its compared set."""
         kind, shape = _TYPES[want.dtype], shape_of(want)
         if name == "bias" and want.shape is None:
-            shape = 1, shape[2], shape[1], shape[3]  # heads outside of rows, one matrix for all requests
+            shape = 1, shape[2], shape[1], shape[3]  # heads before rows, one matrix for all requests
         elif name == "bias":
             slopes = 2.0 ** (-8 * (torch.arange(shape[-1], device=self.device) + 1) / shape[-1])
             self._compared[name] = slopes.to(kind).expand(shape).contiguous()
@@ -80,7 +80,7 @@ class PosedAttention:
         self._compared[name] = (drawn.to(kind) / _STEPS).contiguous()
 
     def variants(self, spec: Mapping[str, Any]) -> Sequence[Any]:
-        """Kernels of splits with the numbers of them that the dispatcher offers, and what fills units four times."""
+        """Split kernels with the numbers of splits that the dispatcher offers, and those that fill units four times."""
         if spec["family"] != "fwd_splitkv" or self._record["direction"] != "forward":
             return [self.problem]
         record, tile = self._record, spec["tile"]
@@ -110,7 +110,7 @@ class PosedAttention:
             out.fill_(math.nan)
 
     def wrong(self) -> str:
-        """Every element must be written, and compared rows within the engine's bounds."""
+        """Check that every element is written, and that compared rows are within the engine's bounds."""
         if unwritten := [name for name, out in self._out.items() if torch.isnan(out).any()]:
             return f"elements of {unwritten[0]} are not written or NaN"
         if not self._expected:

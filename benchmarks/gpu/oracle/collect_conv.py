@@ -1,4 +1,4 @@
-"""Convolutions as collect.py poses them: operands on the GPU, and results that must be exact."""
+"""Convolutions for collect.py: operands on the GPU, and results that must be exact."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class PosedConv:
     """See :class:`collecting.Case`."""
 
     def __init__(self, problem: ConvProblem, device: str = "cuda") -> None:
-        """Timed operands are normally distributed, compared ones small whole numbers."""
+        """Draw normally distributed operands for timing, and small integers for comparison."""
         self.problem, self.device = problem, device
         p = problem
         shapes = {"x": p.x_shape, "w": p.w_shape, "y": p.y_shape}
@@ -66,7 +66,7 @@ class PosedConv:
         self._out.fill_(math.nan)
 
     def wrong(self) -> str:
-        """Sums of whole numbers are exact and rounded once, so every element equals torch's, of its type or of fp32."""
+        """Sums of integers are exact and rounded once, so every element equals torch's, in its own type or fp32."""
         kinds = (self._out.dtype, torch.float32)
         if any(torch.equal(self._out, self._exact(kind)) for kind in kinds):
             return ""
@@ -76,7 +76,7 @@ class PosedConv:
         if kind not in self._expected:
             with torch.backends.cudnn.flags(enabled=True, benchmark=False, allow_tf32=True):
                 exact = self._by_torch({name: one.to(kind) for name, one in self._whole.items()}, kind)
-            # Transforms of fp32 convolutions are off by less than half.
+            # Transform algorithms for fp32 convolutions are off by less than one half.
             self._expected[kind] = exact.round().to(self._out.dtype) if kind == torch.float32 else exact
         return self._expected[kind]
 

@@ -1,4 +1,4 @@
-"""Products as collect.py measures them: beside torch's calls, other libraries' choices and cuBLASLt's."""
+"""Products for collect.py: beside torch's calls, other libraries' choices and cuBLASLt's."""
 
 from __future__ import annotations
 
@@ -29,20 +29,20 @@ from kernelwright.dispatch import GemmProblem, OperationPlan
 from kernelwright.tile_engine.operation import Record
 from kernelwright.tile_engine.registry import measurable
 
-CHOICE_ROUNDS = 7  # where only choices are compared
-FAR_PREDICTED = 2.0  # long launches that are predicted to be so many times slower are not timed
+CHOICE_ROUNDS = 7  # if only choices are compared
+FAR_PREDICTED = 2.0  # long launches predicted to be this many times slower are not timed
 SLICES = (2, 3, 4, 5, 6, 7, 8, 10, 12, 14, 16, 20, 24, 32)
-WAVES = (0.4, 2.1)  # that slices worth timing leave: fewer fill too little, and more are no better than larger tiles
-HEURISTICS = 8  # of cuBLASLt's choices
+WAVES = (0.4, 2.1)  # left by slices worth timing: fewer underfill the GPU, more are no better than larger tiles
+HEURISTICS = 8  # number of cuBLASLt's choices
 
 
 class Library(Kernels):
     """A library of plain kernels."""
 
     def candidates(self, problem: GemmProblem, sets: Sequence[Operands], long: bool) -> Iterator[Candidate]:
-        """Every plain kernel, split-K kernels with every number of slices that may pay.
+        """Every plain kernel; split-K kernels with every number of slices that may pay off.
 
-        The dispatcher's choice is marked. Of ``long`` launches those that it predicts to be far behind are left out.
+        The dispatcher's choice is marked. For ``long`` launches, those predicted to be far slower are left out.
         """
         chosen = self.chosen(problem, sets)
         predicted = self._predicted(problem)
@@ -62,7 +62,7 @@ class Library(Kernels):
                     yield self._marked(plan, sets, chosen)
 
     def chosen(self, problem: GemmProblem, sets: Sequence[Operands]) -> Candidate | None:
-        """The dispatcher's choice; None where no kernel serves the problem."""
+        """The dispatcher's choice; None if no kernel serves the problem."""
         plan = planned(self.chooser, problem)
         return None if plan is None else _candidate(plan, sets)
 
@@ -72,7 +72,7 @@ class Library(Kernels):
         return made
 
     def _predicted(self, problem: GemmProblem) -> dict[str, float]:
-        """Microseconds by identity, with the number of slices for which they are fewest."""
+        """Microseconds by identity, with the fastest number of slices."""
         by_identity: dict[str, float] = {}
         for one in self.chooser.explain(problem):
             if one.estimate is not None:
@@ -81,7 +81,7 @@ class Library(Kernels):
 
 
 def _slices(spec: Mapping[str, Any], problem: GemmProblem) -> Iterator[int]:
-    """1, and what of SLICES leaves a number of waves within WAVES."""
+    """1, and the numbers in SLICES that keep the number of waves within WAVES."""
     yield 1
     tiles = -(-problem.m // spec["tile"]["m"]) * -(-problem.n // spec["tile"]["n"])
     units = torch.cuda.get_device_properties(torch.cuda.current_device()).multi_processor_count
@@ -101,22 +101,22 @@ def _candidate(plan: OperationPlan[Any], sets: Sequence[Operands]) -> Candidate:
 
 
 class GemmOracle:
-    """Products with every kernel, or by the choices alone; tells ``mark`` what it is about to launch."""
+    """Products with every kernel, or with the choices alone; tells ``mark`` what it is about to launch."""
 
     def __init__(self, library: Library, others: Mapping[str, Library], lt: CublasLt | None, mark: Mark) -> None:
-        """``others``: by name, libraries of which the dispatcher's choice is timed as a reference.
+        """``others``: libraries by name; the dispatcher's choice from each is timed as a reference.
 
-        With ``lt`` only the library's choice is timed, beside torch and cuBLASLt; else every kernel, beside torch.
+        With ``lt`` only the library's choice is timed, beside torch and cuBLASLt; otherwise every kernel, beside torch.
         """
         self._library, self._others, self._lt, self._mark = library, others, lt, mark
 
     def run(self, record: Record, skipped: set[tuple[str, str]]) -> list[Candidate]:
-        """Every candidate and reference that computes the product, fastest kernels timed in several rounds."""
+        """Every candidate and reference that computes the product; the fastest kernels are timed in several rounds."""
         problem: GemmProblem = measurable("gemm").problem(record)
         m, n, k, dtype = problem.m, problem.n, problem.k, problem.dtype_a
         sets: list[Operands] = operand_sets(m, n, k, dtype)
         whole = _whole_numbers(sets[0], dtype)
-        # The first set holds whole numbers while calls are compared, and random ones while they are timed.
+        # The first set holds integers while calls are compared, and random numbers while they are timed.
         random_a, random_b = sets[0][0].clone(), sets[0][1].clone()
         sets[0][0].copy_(whole[0])
         sets[0][1].copy_(whole[1])
@@ -182,13 +182,13 @@ class GemmOracle:
 
 
 def _whole_numbers(like: Operands, dtype: str) -> tuple[torch.Tensor, torch.Tensor]:
-    """A and B of whole numbers up to 2: sums stay exact in the accumulators of fp8 tensor cores too."""
+    """A and B of integers up to 2: sums stay exact even in the accumulators of fp8 tensor cores."""
     a, b = (torch.randint(-2, 3, x.shape, device="cuda", dtype=torch.int8).bfloat16() for x in like[:2])
     return a.to(like[0].dtype), b.to(like[1].dtype)
 
 
 def _exact_product(a: torch.Tensor, b: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
-    """By torch's product of that type (fp16 or bf16), whose sums are whole numbers in fp32, rounded once."""
+    """torch's product in that type (fp16 or bf16), whose sums are integers in fp32, rounded once."""
     torch.backends.cuda.matmul.allow_bf16_reduced_precision_reduction = False
     torch.backends.cuda.matmul.allow_fp16_reduced_precision_reduction = False
     product = a.to(dtype) @ b.to(dtype).T

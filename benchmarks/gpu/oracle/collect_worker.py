@@ -33,18 +33,18 @@ from kernelwright.tile_engine.registry import measurable
 from kernelwright.tile_engine.results.csv_file import CsvFile, read_rows
 from kernelwright.tile_engine.results.row import Table
 
-_KEPT_BYTES = 60 << 30  # of torch's allocator, before memory goes back
+_KEPT_BYTES = 60 << 30  # in torch's allocator, before memory is released
 
 
 class Measuring(Protocol):
-    """An operation's way of measuring a problem."""
+    """Measures problems of an operation."""
 
     def run(self, record: Record, skipped: set[tuple[str, str]]) -> list[Candidate]:
-        """Every candidate that was launched; ``skipped`` are identities and choices of those that were lost before."""
+        """Every launched candidate; ``skipped`` are identities and choices of those lost earlier."""
 
 
 def _oracle(options: argparse.Namespace, operation: Measurable, mark: Mark) -> tuple[Kernels, Measuring]:
-    """The library, and what measures it."""
+    """The library, and the object that measures it."""
     if operation.name == "gemm":
         library = Library(options.library)
         others = {"shipped": Library(options.shipped)} if options.shipped else {}
@@ -61,12 +61,12 @@ def _oracle(options: argparse.Namespace, operation: Measurable, mark: Mark) -> t
 
 
 def _selection(learned: str) -> str | Heuristic:
-    """By a compiled model, or by the models that a library contains."""
+    """A compiled model, or the models contained in a library."""
     return learned if learned == "auto" else Heuristic(learned)
 
 
 def _operation(jobs: Sequence[str]) -> Measurable:
-    """The one of all keys. ValueError where they have several: a library has kernels of one."""
+    """The operation of all keys. Raises ValueError for several: a library has kernels of one operation."""
     names = {operation_of(job.partition("=")[0]) for job in jobs}
     if len(names) != 1:
         raise ValueError(f"the sets of problems are of {', '.join(sorted(names))}; collect one operation at a time")
@@ -107,7 +107,7 @@ def _main() -> None:
         CsvFile(path, table.columns, append=True).__exit__(None, None, None)
         records = problems(operation, key)
         order = list(range(len(records)))
-        random.Random(0).shuffle(order)  # so that what is measured when time is over is a fair part
+        random.Random(0).shuffle(order)  # so that an interrupted run measures a fair sample
         done = {int(row["problem_idx"]) for row in read_rows(path) if row["status"] not in ("crashed", "timeout")}
         for number, index in enumerate(order):
             if index in done:

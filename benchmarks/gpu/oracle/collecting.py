@@ -1,4 +1,4 @@
-"""What processes of collect.py share: calls that are compared and then timed in turns, and their rows."""
+"""Shared code of collect.py's processes: calls that are compared and then timed in turns, and their rows."""
 
 from __future__ import annotations
 
@@ -17,22 +17,22 @@ from kernelwright.dispatch import Dispatcher, Heuristic, KernelEntry, KernelLibr
 from kernelwright.tile_engine.operation import Measurable, Record
 from kernelwright.tile_engine.results.row import Row, Table
 
-SAMPLE_US, MOST_CALLS = 200.0, 80  # that one time is taken over
+SAMPLE_US, MOST_CALLS = 200.0, 80  # timed work and calls per sample
 AHEAD_CLOCKS = 60_000  # 30 us
-LONG_US = 300.0  # of a launch: longer ones need no graph, as the host is ahead of them, and fewer rounds
+LONG_US = 300.0  # of a launch: longer ones need no graph, as the host runs ahead of them, and fewer rounds
 ROUNDS, FEW_ROUNDS = 7, 3
-FAR, SLACK_US = 2.0, 60.0  # calls whose first two launches are so many times slower, and so much, are not timed
+FAR, SLACK_US = 2.0, 60.0  # calls whose first two launches are this many times slower, and by this much, are not timed
 MOST_WORKSPACE = 2 << 30  # bytes: slices that need more are not launched
-NEAR = 1.25  # a kernel so many times slower than the fastest one is timed once: the smaller of two times
-REFERENCE = "reference"  # status of rows that are no kernels of the library
-SLOW = "slow"  # status of kernels that are too far behind to be timed
+NEAR = 1.25  # a kernel this many times slower than the fastest one is timed once: the minimum of two times
+REFERENCE = "reference"  # status of rows for calls that are not kernels of the library
+SLOW = "slow"  # status of kernels that are too slow to be timed
 
 Mark = Callable[..., None]
 
 
 @dataclass
 class Candidate:
-    """A call on one problem, and what came of it."""
+    """A call on one problem, and its outcome."""
 
     name: str
     call: Call
@@ -47,12 +47,12 @@ class Candidate:
 
     @property
     def key(self) -> tuple[str, str]:
-        """What it is known by in rows; references by their names."""
+        """Its key in rows; references are known by their names."""
         return self.identity or self.name, self.choices
 
 
 class Kernels:
-    """A library with a dispatcher that chooses, and one for each of its kernels."""
+    """A library with a dispatcher that chooses, and one dispatcher per kernel."""
 
     def __init__(self, folder: Path, selection: str | Heuristic = "analytic", device: str = "cuda:0") -> None:
         """Load it."""
@@ -62,7 +62,7 @@ class Kernels:
         self._single: dict[str, Dispatcher] = {}
 
     def plan(self, kernel: KernelEntry, problem: Any) -> OperationPlan[Any] | None:
-        """The plan that has the kernel in its stage; None where the kernel does not serve the problem."""
+        """The plan that has the kernel in its stage; None if the kernel does not serve the problem."""
         if kernel.identity not in self._single:
             one = Dispatcher([self.loaded], device=self._device, selection=kernel.identity)
             self._single[kernel.identity] = one
@@ -70,7 +70,7 @@ class Kernels:
 
 
 def planned(dispatcher: Dispatcher, problem: Any) -> OperationPlan[Any] | None:
-    """The dispatcher's plan; None where no kernel serves the problem."""
+    """The dispatcher's plan; None if no kernel serves the problem."""
     try:
         return dispatcher.plan(problem)
     except KernelwrightError:
@@ -78,38 +78,38 @@ def planned(dispatcher: Dispatcher, problem: Any) -> OperationPlan[Any] | None:
 
 
 class Workspace:
-    """Memory for the launches of a problem, which follow each other."""
+    """Memory for the launches of a problem, which run in sequence."""
 
     def __init__(self, device: Any) -> None:
-        """None yet."""
+        """Start without memory."""
         self._memory, self._device = torch.empty(0), device
 
     def address(self, plan: OperationPlan[Any]) -> int:
-        """Address, aligned to 256, of the bytes that a plan needs. Addresses that were given before become invalid."""
+        """256-byte aligned address of the bytes that a plan needs. Addresses returned earlier become invalid."""
         if plan.workspace_bytes + 256 > len(self._memory):
             self._memory = torch.empty(plan.workspace_bytes + 256, dtype=torch.uint8, device=self._device)
         return self._memory.data_ptr() + -self._memory.data_ptr() % 256
 
 
 class Case(Protocol):
-    """A problem with its operands on the device: some sets that are timed, and one whose results are compared."""
+    """A problem with its operands on the device: several timed sets, and one whose results are compared."""
 
     problem: Any
     us: float
-    """Least microseconds of a launch, by arithmetic and memory."""
+    """Lower bound of a launch in microseconds, by arithmetic and memory."""
     device: str
 
     def variants(self, spec: Mapping[str, Any]) -> Sequence[Any]:
-        """The problem, and with every number of slices or splits that a kernel may be asked for."""
+        """The problem, plus variants with every number of slices or splits that a kernel supports."""
 
     def call(self, plan: OperationPlan[Any], workspace: Workspace) -> Call:
-        """Launches on the set of a number; -1 is the compared one. The workspace is asked at each launch."""
+        """A call that launches on the numbered set; -1 is the compared one. Each launch queries the workspace."""
 
     def poison(self) -> None:
-        """Fill what a launch writes with NaN."""
+        """Fill the outputs of a launch with NaN."""
 
     def wrong(self) -> str:
-        """What is wrong with the result of a launch on the compared set; empty if nothing is."""
+        """The error of a launch's result on the compared set; empty if there is none."""
 
 
 class Oracle:
@@ -134,7 +134,7 @@ class Oracle:
         self._loaded: set[str] = set()  # kernels that were launched before: the first launch loads code
 
     def run(self, record: Record, skipped: set[tuple[str, str]]) -> list[Candidate]:
-        """Every candidate, those that are right with times; nothing where no kernel serves the problem."""
+        """Every candidate, correct ones with times; empty if no kernel serves the problem."""
         problem = self._operation.problem(record)
         chosen = planned(self._library.chooser, problem)
         if chosen is None:
@@ -180,7 +180,7 @@ class Oracle:
 
 
 def _right(one: Candidate) -> bool:
-    """A kernel of the library with the right result."""
+    """Whether this is a kernel of the library with a correct result."""
     return bool(one.identity) and one.status == "ok"
 
 
@@ -197,7 +197,7 @@ def _launch(one: Candidate, case: Case) -> None:
 
 
 def _launched(one: Candidate) -> float:
-    """Microseconds of a launch on the compared set, the host's included."""
+    """Microseconds of a launch on the compared set, including the host's."""
     start, end = event(), event()
     start.record()
     one.call(-1)
@@ -207,12 +207,12 @@ def _launched(one: Candidate) -> float:
 
 
 def time_calls(calls: Sequence[Candidate], us: float, rounds: int, mark: Mark) -> None:
-    """Times of all calls, of those near the fastest one in rounds; ``us``: least microseconds of a launch."""
+    """Time all calls, and those near the fastest one in rounds; ``us`` is a launch's minimum in microseconds."""
     count = max(1, min(MOST_CALLS, int(SAMPLE_US / us)))
     for one in calls:
         mark(*one.key)
         one.sample = _sampler(one.call, count, us < LONG_US)
-        one.us = [min(one.sample(), one.sample())]  # one alone may hold what the machine did beside it
+        one.us = [min(one.sample(), one.sample())]  # a single one may include unrelated work of the machine
     fastest = min((one.us[0] for one in calls if one.identity), default=0.0)
     near = [one for one in calls if not one.identity or one.selected or one.us[0] < NEAR * fastest]
     for one in near:
@@ -226,7 +226,7 @@ def time_calls(calls: Sequence[Candidate], us: float, rounds: int, mark: Mark) -
 
 
 def leave_slow(candidates: Sequence[Candidate], slack_us: float = SLACK_US) -> None:
-    """Kernels whose first launch was far slower than the fastest one's are not timed."""
+    """Exclude kernels from timing whose first launch was far slower than the fastest one's."""
     least = min((one.first_us for one in candidates if _right(one)), default=0.0)
     for one in candidates:
         if _right(one) and not one.selected and one.first_us > FAR * least + slack_us:
@@ -234,7 +234,7 @@ def leave_slow(candidates: Sequence[Candidate], slack_us: float = SLACK_US) -> N
 
 
 def _captured(call: Call, count: int) -> Any:
-    """A graph of ``count`` calls. Captured without torch.cuda.graph, which empties the allocator each time."""
+    """A graph of ``count`` calls, captured without torch.cuda.graph, which empties the allocator each time."""
     graph = torch.cuda.CUDAGraph()
     torch.cuda.synchronize()
     graph.capture_begin()
@@ -245,7 +245,7 @@ def _captured(call: Call, count: int) -> Any:
 
 
 def _sampler(call: Call, count: int, small: bool) -> Callable[[], float]:
-    """Takes the time of a launch over ``count`` of them, in microseconds; of ``small`` launches in a graph."""
+    """Return a timer of one launch, in microseconds, averaged over ``count``; uses a graph for ``small`` ones."""
     if not small:
 
         def launch() -> None:
@@ -254,13 +254,13 @@ def _sampler(call: Call, count: int, small: bool) -> Callable[[], float]:
 
         return lambda: _spent(launch, count)
     graph = _captured(call, count)
-    graph.replay()  # the first replay uploads it
+    graph.replay()  # the first replay uploads the graph
     return lambda: _spent(graph.replay, count)
 
 
 def _spent(work: Callable[[], object], count: int) -> float:
     start, end = event(), event()
-    torch.cuda._sleep(AHEAD_CLOCKS)  # the device waits until the host has launched, so that no launch is waited for
+    torch.cuda._sleep(AHEAD_CLOCKS)  # the device waits until all calls are launched, and then waits for none
     start.record()
     work()
     end.record()
@@ -269,7 +269,7 @@ def _spent(work: Callable[[], object], count: int) -> float:
 
 
 def event() -> Any:
-    """One that takes the time."""
+    """A CUDA event with timing enabled."""
     return torch.cuda.Event(enable_timing=True)
 
 
@@ -286,7 +286,7 @@ def rows(table: Table, index: int, record: Mapping[str, Any], candidates: Sequen
 
 
 def append(path: Path, columns: Sequence[str], made: Sequence[Row]) -> None:
-    """All rows of a problem at once: a problem that has any is done."""
+    """Append all rows of a problem at once: a problem with any row is done."""
     text = io.StringIO()
     csv.DictWriter(text, columns, lineterminator="\n").writerows(made)
     with path.open("a", encoding="utf-8") as file:

@@ -1,4 +1,4 @@
-"""Libraries on a device: which kernel serves a problem best, and running it."""
+"""Libraries on a device: select the best kernel for a problem and run it."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ Library = KernelLibrary | str | os.PathLike[str]
 
 
 class Fallback(Protocol):
-    """What a dispatcher asks for kernels that its libraries lack."""
+    """Makes libraries for problems that no kernel of a dispatcher serves."""
 
     def library_for(self, problem: Any) -> KernelLibrary:
-        """A library with a kernel that serves a problem. NoKernelError where there is none."""
+        """A library with a kernel that serves a problem. Raises NoKernelError if there is none."""
 
 
 class Dispatcher(OperationMethods):
@@ -36,25 +36,25 @@ class Dispatcher(OperationMethods):
     :param libraries: one library or several, loaded ones or paths.
     :param device: a :class:`Device` or its name.
     :param selection: ``"auto"`` (the learned models that come with the libraries; lowest predicted time for problems
-        that none of them ranks), ``"analytic"`` (lowest predicted time), ``"first_fit"`` (highest priority, then
-        name), the name or identity of one kernel (plans of several stages then have the fastest predicted kernels in
-        the others), or a function that maps a problem and its candidates (a sequence of :class:`Candidate`) to one
-        score each; the lowest score wins; or a :class:`Heuristic`, a learned model.
-    :param fallback: what makes a library for a problem that no kernel serves, such as a
-        :class:`kernelwright.jit.Registry` of the same device, which compiles it and says so in a line on stderr. The
-        library then stays in this dispatcher.
+        that none of them ranks), ``"analytic"`` (lowest predicted time), ``"first_fit"`` (highest priority, then name),
+        the name or identity of one kernel (in plans of several stages, the other stages get the kernels of lowest
+        predicted time), a function that maps a problem and its candidates (a sequence of :class:`Candidate`) to one
+        score each, of which the lowest wins, or a :class:`Heuristic`, a learned model.
+    :param fallback: makes a library for a problem that no kernel serves, such as a :class:`kernelwright.jit.Registry`
+        for the same device, which compiles it and reports that in a line on stderr. The library stays in this
+        dispatcher.
     :raises ArchMismatchError: for a library of another kind or architecture than the device.
-    :raises LibraryLoadError: for a library that the native dispatcher refuses, such as one with a kernel that has the
-        name of another library's and another identity.
+    :raises LibraryLoadError: for a library that the native dispatcher refuses, such as one with a kernel that shares
+        its name with a kernel of another library but not its identity.
     :raises LibraryNotFoundError: if ``libraries`` is empty.
     :raises SelectionError: for an unknown selection.
-    :raises TypeError: for a ``fallback`` that makes no libraries.
+    :raises TypeError: for a ``fallback`` that cannot make libraries.
 
-    Libraries may share kernels, such as a wheel and a library of :mod:`kernelwright.jit`: of each identity the first
-    library's copy is kept. The models of all libraries are asked in the order of the libraries, and rank the kernels
-    of all.
+    Libraries may share kernels, as a wheel and a library of :mod:`kernelwright.jit` do: the first library's copy of
+    each identity is kept. The models of all libraries are consulted in the order of the libraries, and each ranks the
+    kernels of all of them.
 
-    A CPU library is compared with the machine at once, a GPU library at its first launch: selecting and explaining
+    A CPU library is checked against the machine at once, a GPU library at its first launch: selecting and explaining
     touch no GPU.
     """
 
@@ -97,7 +97,7 @@ class Dispatcher(OperationMethods):
         self.libraries = (*self.libraries, library)
 
     def __repr__(self) -> str:
-        """Device, libraries and how many kernels they have together."""
+        """Device, libraries and their total number of kernels."""
         names = ", ".join(f"{library.name} for {library.arch}" for library in self.libraries[:4])
         more = f" and {len(self.libraries) - 4} more" if len(self.libraries) > 4 else ""
         return f"<Dispatcher on {self.device}: {names}{more}, {count_of(len(self._core.kernels), 'kernel')}>"
@@ -108,22 +108,22 @@ class Dispatcher(OperationMethods):
         return tuple(self._core.kernels.values())
 
     def set_priority(self, kernel: str | KernelEntry, priority: int) -> None:
-        """Prefer a kernel, given by name or identity, in first fit and in ties; higher first, default 0.
+        """Set a kernel's priority in first-fit selection and in ties: higher first, default 0.
 
-        :raises SelectionError: for an unknown kernel, or a priority that is no integer of 32 bits.
+        :raises SelectionError: for an unknown name or identity, or a priority that is not a 32-bit integer.
         """
         self._core.set_priority(kernel.identity if isinstance(kernel, KernelEntry) else kernel, priority)
 
     def set_num_threads(self, threads: int) -> None:
-        """Limit the threads of CPU launches, for the whole process, not for this dispatcher alone.
+        """Limit the threads of CPU launches for the whole process, not just for this dispatcher.
 
-        The limit belongs to the loaded library files: it holds for every dispatcher and plan of the process that uses a
-        CPU library of this dispatcher, in all threads, until it is set again. Plans made under a lower limit keep that.
+        The limit belongs to the loaded library files: it applies to every dispatcher and plan of the process that uses
+        a CPU library of this dispatcher, in all threads, until it is set again. Plans made under a lower limit keep it.
         GPU libraries ignore it.
 
-        :param threads: the most threads of one launch; 0 for what the environment variable
-            ``KERNELWRIGHT_NUM_THREADS`` says, else as many as the affinity mask has CPUs.
-        :raises SelectionError: for a negative number, or more than a library serves.
+        :param threads: maximum number of threads of one launch; 0 for the value of the environment variable
+            ``KERNELWRIGHT_NUM_THREADS``, or without it the number of CPUs in the affinity mask.
+        :raises SelectionError: for a negative number, or one above a library's limit.
         """
         self._core.set_num_threads(threads)
 
@@ -135,18 +135,19 @@ class Dispatcher(OperationMethods):
         top_k: int | None = None,
         memory: str | os.PathLike[str] | None = None,
     ) -> Selection:
-        """The kernel that would run, and why; with ``measure``, the fastest of the ``top_k`` that rank first.
+        """Return the kernel that would run, and why; with ``measure``, the fastest of the ``top_k`` ranked first.
 
-        Measuring checks and times the best few pairs of a kernel and what the problem leaves open (slices of a sum,
-        splits of keys) in this process, on operands of its own, once: the file ``memory`` keeps the times for this
-        device, driver and library, and processes share it. Plans and calls of this dispatcher with this problem have
-        the fastest pair from then on.
+        Measuring checks and times the best few pairs of a kernel and a value of what the problem leaves open (slices of
+        a sum, splits of keys) in this process, on operands of its own, once: the file ``memory`` keeps the times for
+        this device, driver and library, and processes share it. From then on, plans and calls of this dispatcher use
+        the fastest pair for this problem.
 
-        :param top_k: how many pairs are timed, by default 3.
+        :param top_k: number of pairs to time, by default 3.
         :param memory: by default ``measured.json`` in the cache folder of kernelwright.
         :raises NoKernelError: if no kernel serves the problem.
-        :raises SelectionError: with ``measure`` where ``kernelwright.tile_engine`` is not installed or cannot time the
-            problem or the device, and if none of the kernels computes it right; for ``top_k`` or ``memory`` without it.
+        :raises SelectionError: with ``measure`` if ``kernelwright.tile_engine`` is not installed or cannot time the
+            problem or the device, or if none of the kernels computes a correct result; for ``top_k`` or ``memory``
+            without ``measure``.
         """
         if measure:
             select_measured(self, problem, top_k, memory)
@@ -155,9 +156,9 @@ class Dispatcher(OperationMethods):
         return self._core.plan(problem).selection
 
     def keep(self, problem: Problem, plan: OperationPlan[Any]) -> None:
-        """Give a plan of another dispatcher of the same libraries and device to whoever asks for the problem's.
+        """Use a plan of another dispatcher with the same libraries and device for this problem from now on.
 
-        Selection does not change it; setting a priority does.
+        Selection does not replace it; setting a priority does.
         """
         self._core.keep(problem, plan)
 

@@ -1,9 +1,9 @@
-"""Whose threads run launches on processors, for the whole process.
+"""Choice of the thread pool for CPU launches, for the whole process.
 
-Workers of OpenMP spin for work after each call of torch, and take cores from everybody else's; launches that run on
-the same workers lose nothing to them. But each launch on them waits for all of them, and where threads of a third
-library spin, as NumPy's do, that takes many times as long (docs/benchmarks.md). So the threads are the dispatcher's
-own unless :func:`kernelwright.torch.use` or :func:`use_threads` says otherwise.
+OpenMP workers spin for work after each torch call and take cores from all other threads; launches on the same workers
+lose nothing to them. But each such launch waits for all workers, and if threads of a third library spin, as NumPy's do,
+that takes many times as long (docs/benchmarks.md). So launches use the dispatcher's own threads unless
+:func:`kernelwright.torch.use` or :func:`use_threads` says otherwise.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _chosen = False  # by use_threads
 
 
 class Threads(NamedTuple):
-    """Whose threads are in use."""
+    """The thread pool in use."""
 
     source: str
     """``own``, ``openmp`` or ``callback`` (an application's, through the C API)."""
@@ -31,13 +31,13 @@ class Threads(NamedTuple):
 
 
 def use_threads(source: Source = "auto") -> Threads:
-    """Choose whose threads run launches on processors, for the whole process.
+    """Choose the thread pool for CPU launches, for the whole process.
 
-    :param source: ``own``: the dispatcher's, as many as :meth:`Dispatcher.set_num_threads`,
+    :param source: ``own``: the dispatcher's threads, as many as :meth:`Dispatcher.set_num_threads`,
         ``KERNELWRIGHT_NUM_THREADS`` or the affinity mask allow; ``openmp``: those of the loaded OpenMP runtime, torch's
-        where there are several, within ``torch.set_num_threads`` and ``OMP_NUM_THREADS`` too; ``auto``: the latter if
-        one is loaded now, else the former. A forked child uses threads of its own where its parent used OpenMP's.
-    :raises SelectionError: for another source, or ``openmp`` where no runtime is loaded or in a forked child.
+        if there are several, also limited by ``torch.set_num_threads`` and ``OMP_NUM_THREADS``; ``auto``: the latter if
+        a runtime is loaded now, else the former. A forked child uses its own threads if its parent used OpenMP's.
+    :raises SelectionError: for another source, or ``openmp`` if no runtime is loaded or in a forked child.
     """
     global _chosen
     if source not in _ASKED:
@@ -48,13 +48,13 @@ def use_threads(source: Source = "auto") -> Threads:
 
 
 def threads_in_use() -> Threads:
-    """Whose threads the next launch runs on."""
+    """The thread pool that the next launch runs on."""
     runtime = ctypes.c_char_p()
     source = native.library().kw_threads_in_use(ctypes.byref(runtime))
     return Threads(_USED[source], (runtime.value or b"").decode(errors="replace"))
 
 
 def share_with_torch() -> None:
-    """Take the OpenMP runtime if one is loaded, unless :func:`use_threads` has chosen another source."""
+    """Use the OpenMP runtime if one is loaded, unless :func:`use_threads` has chosen another source."""
     if not _chosen:
         native.check(native.library().kw_set_threads(0, None))

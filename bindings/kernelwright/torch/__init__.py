@@ -1,6 +1,6 @@
-"""Operators of PyTorch that run kernels: autograd, fake tensors and ``torch.compile``, on CPUs and GPUs.
+"""PyTorch operators that run kernels: autograd, fake tensors and ``torch.compile``, on CPUs and GPUs.
 
-Importing it imports torch and registers the operators in torch's namespace ``kernelwright``.
+Importing this package imports torch and registers the operators in torch's namespace ``kernelwright``.
 """
 
 from kernelwright.torch import public

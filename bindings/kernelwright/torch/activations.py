@@ -1,7 +1,7 @@
-"""Gradients of the activations that kernels apply, by torch's own elementwise operators.
+"""Gradients of the activations that kernels apply, computed by torch's own elementwise operators.
 
-relu, sigmoid and tanh tell their derivative by their result. The others need their argument, which a fused kernel does
-not write: the operator computes it again.
+The derivatives of relu, sigmoid and tanh follow from their results. The others need their argument, which a fused
+kernel does not write: the operator recomputes it.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ _aten = torch.ops.aten
 
 
 def _silu(grad: torch.Tensor, argument: torch.Tensor) -> torch.Tensor:
-    """torch's own operator for this has no derivative."""
+    """torch's own operator for this gradient has no derivative."""
     share = torch.sigmoid(argument)
     return grad * share * (1 + argument * (1 - share))
 
@@ -43,7 +43,7 @@ _FORWARD: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {
 
 
 def apply(activation: str | None, argument: torch.Tensor) -> torch.Tensor:
-    """The activation by torch's own operator; None is none."""
+    """Apply the activation by torch's own operator; None applies none."""
     return argument if activation in (None, "none") else _FORWARD[activation](argument)
 
 
@@ -58,7 +58,7 @@ def needs_argument(activation: str) -> bool:
 
 
 def gradient(activation: str, grad: torch.Tensor, result: torch.Tensor, argument: torch.Tensor) -> torch.Tensor:
-    """The gradient of the activation's argument; ``result`` and ``argument`` are read where it needs them."""
+    """The gradient of the activation's argument; reads only the one of ``result`` and ``argument`` that it needs."""
     if activation in _FROM_RESULT:
         return _FROM_RESULT[activation](grad, result)
     return _FROM_ARGUMENT[activation](grad, argument) if activation in _FROM_ARGUMENT else grad

@@ -1,4 +1,4 @@
-"""The dispatchers that operators launch with: one for each device, further ones by name."""
+"""The dispatchers that operators launch with: one for each device, more of them by name."""
 
 from __future__ import annotations
 
@@ -18,30 +18,30 @@ _changed: list[Callable[[], None]] = []
 
 
 class DispatcherNotFoundError(KernelwrightError, LookupError):
-    """No dispatcher of that name is in use for the device of the operands.
+    """No dispatcher of this name is in use for the device of the operands.
 
-    :ivar name: the name that was asked for; empty where none was.
+    :ivar name: the requested name; empty if there was none.
     """
 
     def __init__(self, message: str, name: str = "") -> None:
-        """With what to do."""
+        """Append advice to the message."""
         super().__init__(message)
         self.name = name
 
 
 def on_change(react: Callable[[], None]) -> None:
-    """Have ``react`` called whenever another dispatcher is in use."""
+    """Have ``react`` called whenever the dispatchers in use change."""
     _changed.append(react)
 
 
 def use(dispatcher: Dispatcher, name: str = "") -> None:
-    """Have operators launch with this dispatcher wherever their operands are on its device.
+    """Have operators launch with this dispatcher if their operands are on its device.
 
-    It holds for the whole process, in all threads, until another dispatcher takes its place: a backward pass runs in
-    threads of its own and looks it up again. A compiled function looks it up at each call.
+    This applies to the whole process, in all threads, until another dispatcher replaces it: a backward pass runs in its
+    own threads and looks it up again. A compiled function looks it up at each call.
 
-    :param dispatcher: its device says which tensors it serves; a simulated device serves tensors on the CPU.
-    :param name: what the argument ``dispatcher`` of an operator asks for; by default the one that all others use.
+    :param dispatcher: its device determines which tensors it serves; a simulated device serves tensors on the CPU.
+    :param name: selects it by an operator's argument ``dispatcher``; the default, empty, serves all other calls.
     """
     if dispatcher.device.memory == "cpu":
         share_with_torch()
@@ -50,7 +50,7 @@ def use(dispatcher: Dispatcher, name: str = "") -> None:
 
 
 def forget(device: torch.device | str, name: str = "") -> None:
-    """Undo :func:`use` for a device. DispatcherNotFoundError where no such dispatcher is in use."""
+    """Undo :func:`use` for a device. Raises DispatcherNotFoundError if no such dispatcher is in use."""
     where = torch.device(device)
     find(name, where)
     del _in_use[name, place(where)]
@@ -58,7 +58,7 @@ def forget(device: torch.device | str, name: str = "") -> None:
 
 
 def find(name: str, device: torch.device) -> Dispatcher:
-    """The dispatcher in use for tensors on ``device``. DispatcherNotFoundError where there is none."""
+    """The dispatcher in use for tensors on ``device``. Raises DispatcherNotFoundError if there is none."""
     where = place(device)
     dispatcher = _in_use.get((name, where))
     if dispatcher is None:
@@ -72,12 +72,12 @@ def _tell() -> None:
 
 
 def serves(device: torch.device) -> bool:
-    """Whether a dispatcher is in use for tensors on ``device``, without a name."""
+    """Whether a dispatcher without a name is in use for tensors on ``device``."""
     return ("", place(device)) in _in_use
 
 
 def place(device: torch.device) -> str:
-    """The device as this project calls it. Builds of torch for ROCm call theirs cuda."""
+    """The device's name in this project. ROCm builds of torch call their devices cuda."""
     if device.type == "cpu":
         return "cpu"
     kind = "hip" if device.type == "cuda" and torch.version.hip else device.type

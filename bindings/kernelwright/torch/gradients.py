@@ -1,13 +1,14 @@
-"""Reverse-mode derivatives of operators, which transforms of ``torch.func`` pass through.
+"""Reverse-mode derivatives of operators, compatible with ``torch.func`` transforms.
 
-``torch.library.register_autograd`` makes an ``autograd.Function`` without ``setup_context``, which they refuse. They
-need none at torch's dispatch key Autograd, which each of them enters once for its own level: an operator of torch in
-C++ records itself there, runs itself below that key, and meets the next transform there. The kernels here do the same.
+``torch.library.register_autograd`` makes an ``autograd.Function`` without ``setup_context``, which transforms refuse.
+They need none at torch's dispatch key Autograd, which each transform enters once for its own level: a C++ operator of
+torch records itself there, runs itself below that key, and meets the next transform there. The kernels here do the
+same.
 
 A public ``autograd.Function`` with ``setup_context``, ``vmap`` and ``jvp`` in front of the operator would need none of
-torch's private functions. It takes 52 us for a recorded product of 4x8 and 8x6 where this takes 28 (mock kernels,
-torch 2.13), because its ``apply`` and ``setup_context`` run in Python; and a forward-mode derivative needs the product
-of each tangent and, for an activation, its argument, which a fused kernel does not write.
+torch's private functions. It takes 52 us for a recorded product of 4x8 and 8x6, this takes 28 us (mock kernels, torch
+2.13), because its ``apply`` and ``setup_context`` run in Python; and a forward-mode derivative needs the product of
+each tangent and, for an activation, its argument, which a fused kernel does not write.
 """
 
 from __future__ import annotations
@@ -25,17 +26,17 @@ _transformed = torch._C._are_functorch_transforms_active
 
 
 class _Call(NamedTuple):
-    """Autograd sees tensors among the arguments of a function, not within lists of them, which are spread out.
+    """One call of an operator. Autograd does not see tensors within lists, so lists are spread into arguments.
 
     :ivar keyset: torch's dispatch keys of this call.
-    :ivar lists: of each argument the number of tensors in the list, or None for what is no list of tensors.
+    :ivar lists: for each argument the number of tensors in its list, or None if it is not a list of tensors.
     """
 
     keyset: Any
     lists: tuple[int | None, ...]
 
     def spread(self, values: Sequence[Any]) -> list[Any]:
-        """One value for each argument as one for each tensor; a None for a list is one for each of its tensors."""
+        """Spread one value per argument into one per tensor; a None for a list becomes one per element."""
         one_each: list[Any] = []
         for value, count in zip(values, self.lists, strict=True):
             one_each.extend([value] if count is None else [None] * count if value is None else value)
@@ -55,16 +56,16 @@ def register(
 ) -> None:
     """Have ``torch.ops.kernelwright.<name>`` record itself for ``backward``.
 
-    :param library: where the operator was defined, without keyword-only arguments.
+    :param library: defines the operator, which has no keyword-only arguments.
     :param save: called with ``ctx``, all arguments and the result.
-    :param backward: gradients of all arguments, from ``ctx`` and those of the results.
+    :param backward: returns the gradients of all arguments, given ``ctx`` and the gradients of the results.
     """
     operator = getattr(torch.ops.kernelwright, name).default
     defaults = [argument.default_value for argument in operator._schema.arguments]
     function = _function(operator, save, backward)
 
     def record(keyset: Any, *given: Any) -> Any:
-        arguments = (*given, *defaults[len(given) :])  # torch leaves out arguments of default value
+        arguments = (*given, *defaults[len(given) :])  # torch omits arguments that have default values
         if not torch.is_grad_enabled() or not torch._C._any_requires_grad(*arguments):
             return _run_below(operator, keyset, arguments)
         call = _Call(keyset, tuple(_tensors(each) for each in arguments))

@@ -1,6 +1,6 @@
-"""What public functions do with operands first: refuse what no kernel reads, cast under autocast, copy as torch does.
+"""Preparation of operands in public functions: refuse unreadable ones, cast under autocast, copy as torch does.
 
-Copies are told by the logger ``kernelwright.torch`` at level DEBUG.
+The logger ``kernelwright.torch`` reports copies at level DEBUG.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ _LOG = logging.getLogger("kernelwright.torch")
 
 
 def check_tensors(**operands: Any) -> None:
-    """ArrayError, by the operand's name, for what is no dense tensor of at most 32 bits. None is absent.
+    """Raise ArrayError, with the operand's name, unless it is a dense tensor of at most 32 bits. None is absent.
 
-    For tensors that torch's own operators may take it is an UnservedError.
+    Raises UnservedError for tensors that torch's own operators may accept.
     """
     for name, operand in operands.items():
         if operand is None:
@@ -46,7 +46,7 @@ def check_tensors(**operands: Any) -> None:
 
 
 def check_dtype(name: str, operand: torch.Tensor) -> None:
-    """UnservedError for a dtype that no kernel multiplies."""
+    """Raise UnservedError for a dtype that no kernel multiplies."""
     if operand.dtype not in _MULTIPLIED:
         text = str(operand.dtype).rpartition(".")[2]
         allowed = ", ".join(str(dtype).rpartition(".")[2] for dtype in _MULTIPLIED)
@@ -62,7 +62,7 @@ _MULTIPLIED = dict.fromkeys(
 
 
 def autocast_dtype(tensor: torch.Tensor) -> torch.dtype | None:
-    """The dtype of the autocast region on the tensor's device; None where there is none."""
+    """The dtype of the autocast region on the tensor's device; None outside of any."""
     kind = tensor.device.type
     if kind not in ("cpu", "cuda") or not torch.is_autocast_enabled(kind):
         return None
@@ -70,10 +70,10 @@ def autocast_dtype(tensor: torch.Tensor) -> torch.dtype | None:
 
 
 def autocast(*tensors: Any, to: torch.dtype | None = None) -> tuple[Any, ...]:
-    """The tensors in the dtype of the autocast region of the first one's device, or in ``to`` there.
+    """Cast tensors to the dtype of the autocast region on the first one's device, or there to ``to``.
 
-    As in torch, float64 and what is no floating-point number stay, and None does; so do floats of 8 bits, which are no
-    narrow copies but quantised.
+    As in torch, float64, non-floating-point dtypes and None are left alone; so are 8-bit floats, which are quantised
+    values rather than narrow copies.
     """
     dtype = autocast_dtype(tensors[0])
     if dtype is None:
@@ -86,13 +86,13 @@ def _narrows(tensor: torch.Tensor | None) -> bool:
 
 
 def copied(name: str, tensor: torch.Tensor, why: str) -> torch.Tensor:
-    """A contiguous copy, where torch would make one; :func:`tell_copy` tells it."""
+    """A contiguous copy, made in the cases where torch would make one; reported by :func:`tell_copy`."""
     tell_copy(name, tensor, why)
     return tensor.contiguous()
 
 
 class CopyNeededError(Exception):
-    """An operand would be copied, within :func:`refusing_copies`. Never leaves the package."""
+    """An operand would be copied within :func:`refusing_copies`. Never leaves the package."""
 
 
 class _Thread(threading.local):
@@ -104,7 +104,7 @@ _THREAD = _Thread()
 
 @contextlib.contextmanager
 def refusing_copies() -> Iterator[None]:
-    """A region in which nothing is copied, or told: CopyNeededError where an operand would be."""
+    """A region in which nothing is copied or reported: CopyNeededError if an operand would be."""
     _THREAD.refuses_copies = True
     try:
         yield
@@ -113,9 +113,10 @@ def refusing_copies() -> Iterator[None]:
 
 
 def tell_copy(name: str, tensor: torch.Tensor, why: str) -> None:
-    """Have the logger ``kernelwright.torch`` tell, at level DEBUG, that an operand is about to be copied.
+    """Report, through the logger ``kernelwright.torch`` at level DEBUG, that an operand is about to be copied.
 
-    :param why: what about the tensor's memory no kernel addresses, such as ``"its last dimension is strided"``.
+    :param why: the property of the tensor's memory that no kernel addresses, such as ``"its last dimension is
+        strided"``.
     """
     if _THREAD.refuses_copies:
         raise CopyNeededError
@@ -124,7 +125,7 @@ def tell_copy(name: str, tensor: torch.Tensor, why: str) -> None:
 
 
 def addressable(name: str, tensor: torch.Tensor, rows: bool = True) -> torch.Tensor:
-    """The tensor, or a copy where its last dimension is strided or broadcast, or, if asked, all ``rows`` are one."""
+    """The tensor, or a copy if its last dimension is strided or broadcast or, with ``rows``, all rows are one."""
     if tensor.stride(-1) != 1 and tensor.shape[-1] > 1:
         return copied(name, tensor, "the last dimension is not contiguous")
     if rows and tensor.stride(-2) == 0 and tensor.shape[-2] > 1:
@@ -133,7 +134,7 @@ def addressable(name: str, tensor: torch.Tensor, rows: bool = True) -> torch.Ten
 
 
 def reshaped(name: str, tensor: torch.Tensor, shape: Sequence[int]) -> torch.Tensor:
-    """The tensor in another shape, or a copy where its strides do not allow a view."""
+    """The tensor in another shape, or a copy if its strides do not allow a view."""
     if tuple(tensor.shape) == tuple(shape):
         return tensor
     if not torch.compiler.is_compiling():
@@ -145,14 +146,14 @@ def reshaped(name: str, tensor: torch.Tensor, shape: Sequence[int]) -> torch.Ten
 
 
 def check_options(**options: Any) -> None:
-    """ProblemError for what is no text, where torch would speak of the schema of an operator."""
+    """Raise ProblemError for options that are not text, instead of torch's error about an operator's schema."""
     for name, value in options.items():
         if not isinstance(value, str):
             raise ProblemError(f"{name} is {value!r}; allowed: text; pass one of the names that are documented")
 
 
 def check_devices(**operands: Any) -> None:
-    """ArrayError unless all tensors are on the device of the first one. None is absent."""
+    """Raise ArrayError unless all tensors are on the device of the first one. None is absent."""
     first: tuple[str, Any] | None = None
     for name, operand in operands.items():
         if operand is None:

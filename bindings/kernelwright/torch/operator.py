@@ -12,14 +12,14 @@ from kernelwright.torch import gradients
 from kernelwright.torch.fallback import decisions as fallback
 from torch.autograd import forward_ad  # pants: no-infer-dep
 
-# torch forgets what was registered with a library that is no longer referenced.
+# torch drops what was registered with a library that is no longer referenced.
 _LIBRARY = torch.library.Library("kernelwright", "DEF")
 _APART = Apart()
 _DEVICES = ("CPU", "CUDA")  # builds of torch for ROCm call their devices CUDA too
 
 
 class TransformError(KernelwrightError, NotImplementedError):
-    """A transform of functions that an operator has no rule for: forward-mode derivatives, or ``torch.vmap``."""
+    """An operator has no rule for a function transform: forward-mode derivatives, or ``torch.vmap``."""
 
 
 def register(
@@ -31,16 +31,17 @@ def register(
     backward: Callable[..., Any],
     batch: Callable[..., tuple[Any, Any]] | None = None,
 ) -> Any:
-    """``torch.ops.kernelwright.<name>.default``, callable, traceable and differentiable.
+    """Register ``torch.ops.kernelwright.<name>.default`` and return it: callable, traceable and differentiable.
 
-    :param schema: name, arguments and results as torch writes them, without keyword-only arguments.
-    :param run: computes results of its own memory from tensors on a CPU or GPU.
-    :param torchs: computes the same by torch's own operators, where no kernel serves it; :func:`laid_out` helps.
+    :param schema: name, arguments and results in torch's syntax, without keyword-only arguments.
+    :param run: computes results, in memory of its own, from tensors on a CPU or GPU.
+    :param torchs: computes the same by torch's own operators if no kernel serves it; :func:`laid_out` helps.
     :param fake: allocates results of the same shapes, strides and dtypes, from tensors without data.
     :param save: keeps on ``ctx`` what ``backward`` needs; called with ``ctx``, the arguments and the result.
-    :param backward: gradients of all arguments from ``ctx`` and those of the results, by traceable operators alone.
+    :param backward: returns the gradients of all arguments, given ``ctx`` and those of the results, using traceable
+        operators only.
     :param batch: the rule for ``torch.vmap``, as ``torch.library.register_vmap`` takes it, called with all arguments
-        and with a dimension, or None, for each of them. Without one, ``torch.vmap`` is refused.
+        and a dimension, or None, for each of them. Without a rule, ``torch.vmap`` is refused.
     """
     name = schema.partition("(")[0]
     qualified = f"kernelwright::{name}"
@@ -51,7 +52,7 @@ def register(
             return run(*arguments)
 
     def launch(*arguments: Any) -> Any:
-        # torch would take the tangents of operands without a forward formula for zeros.
+        # torch would treat the tangents of operands without a forward formula as zeros.
         if forward_ad._current_level >= 0:
             raise TransformError(
                 f"{qualified} has no forward-mode derivative (jvp, jacfwd, hessian); allowed: reverse mode; call "
@@ -59,7 +60,7 @@ def register(
             )
         return decisions.below(kernels, torchs, arguments)
 
-    # Kernels are made for layouts: a compiler must hand over the strides that it was shown.
+    # Kernels are made for layouts: a compiler must pass the strides that it was shown.
     _LIBRARY.define(schema, tags=(torch.Tag.pt2_compliant_tag, torch.Tag.needs_exact_strides))
     for device in _DEVICES:
         _LIBRARY.impl(name, launch, device)
@@ -71,7 +72,7 @@ def register(
 
 
 def batching(operator: Any, batch: Callable[..., tuple[Any, Any]] | None) -> Callable[..., tuple[Any, Any]]:
-    """The rule of an operator for ``torch.vmap``; TransformError in a call where it has none."""
+    """The ``torch.vmap`` rule of an operator; raises TransformError when called if there is none."""
     defaults = [argument.default_value for argument in operator._schema.arguments]
 
     def rule(info: Any, dims: tuple[Any, ...], *given: Any) -> tuple[Any, Any]:
@@ -80,14 +81,14 @@ def batching(operator: Any, batch: Callable[..., tuple[Any, Any]] | None) -> Cal
                 f"kernelwright::{operator._opname} has no rule for torch.vmap; allowed: calls without it; pass the "
                 "whole batch in dimensions of the operands, or call it for one element after the other"
             )
-        rest = defaults[len(given) :]  # torch leaves out arguments of default value
+        rest = defaults[len(given) :]  # torch omits arguments that have default values
         return batch(info, (*dims, *[None] * len(rest)), *given, *rest)
 
     return rule
 
 
 def laid_out(torchs: Callable[..., Any], fake: Callable[..., Any]) -> Callable[..., Any]:
-    """``torchs``, with the strides of results that compilers were promised by ``fake``."""
+    """Wrap ``torchs`` to return results with the strides that ``fake`` promised to compilers."""
 
     def computed(*arguments: Any) -> Any:
         return _like(fake(*arguments), torchs(*arguments))
@@ -104,5 +105,5 @@ def _like(wanted: Any, given: Any) -> Any:
 
 
 def plain(tensor: torch.Tensor) -> torch.Tensor:
-    """The same memory, for a launch below autograd. Quicker than ``torch.no_grad()`` where nothing requires grad."""
+    """The same memory, for a launch below autograd. Faster than ``torch.no_grad()`` if nothing requires grad."""
     return tensor.detach() if tensor.requires_grad else tensor

@@ -1,10 +1,10 @@
 """The native road of eager calls: operators in C++ that launch known plans, with no Python between torch and a kernel.
 
-They are registered through LibTorch's stable C ABI (torch 2.10 or newer; ``dispatcher/torch/shim.h``), by the native
-dispatcher. The first call of a kind takes the Python road, with all checks, and teaches the native one the plan:
-shapes, strides, dtypes and devices of the tensors and a number for all options lead to it from then on. Calls under
-autocast, transforms, modes and tracers take the Python road, whose operators know them. Which road a process has is
-decided once; :func:`report` tells it.
+The native dispatcher registers them through LibTorch's stable C ABI (torch 2.10 or newer; ``dispatcher/torch/shim.h``).
+The first call of a kind takes the Python road, with all checks, and teaches the plan to the native road, which from
+then on looks it up by shapes, strides, dtypes and devices of the tensors and a number for all options. Calls under
+autocast, transforms, modes and tracers take the Python road, whose operators support them. The road of a process is
+decided once; :func:`report` states it.
 """
 
 from __future__ import annotations
@@ -36,10 +36,10 @@ SHIM = (
     *("aoti_torch_new_uninitialized_tensor", "aoti_torch_delete_tensor_object", "aoti_torch_dtype_uint8"),
     "aoti_torch_device_type_cpu",
 )
-_STREAM = "aoti_torch_get_current_cuda_stream"  # behind them; in the library for GPUs
-_TENSORS, _RESULTS, _ARGS_BYTES = 6, 3, 768  # of dispatcher/torch/call.h
+_STREAM = "aoti_torch_get_current_cuda_stream"  # after them; in the library for GPUs
+_TENSORS, _RESULTS, _ARGS_BYTES = 6, 3, 768  # limits of dispatcher/torch/call.h
 _COUNTS = ("none", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine")
-_OPTIONS = 4096  # numbers of options that a function remembers
+_OPTIONS = 4096  # option sets that a function remembers
 
 _transformed = torch._C._are_functorch_transforms_active
 _autocast = torch._C._is_any_autocast_enabled
@@ -67,16 +67,16 @@ class _Known(ctypes.Structure):
 class Road:
     """The road of one process.
 
-    :ivar generation: how often it has forgotten.
-    :ivar why_not: why calls take the Python road; empty where the native one is there.
-    :ivar functions: the public functions that try the native one.
+    :ivar generation: number of times that it has forgotten its plans.
+    :ivar why_not: why calls take the Python road; empty if there is a native one.
+    :ivar functions: the public functions that try the native road.
     """
 
     def __init__(self) -> None:
-        """Decide which one."""
+        """Decide on the road."""
         self._library: Any = None
         self._registered: Any = None
-        self._plans: list[OperationPlan[Any]] = []  # what C++ launches must live
+        self._plans: list[OperationPlan[Any]] = []  # must outlive C++ launches
         self._counters: dict[str, int] = {}
         self._lock = threading.Lock()
         self.generation = 0
@@ -119,14 +119,14 @@ class Road:
         self._library.kw_torch_after_fork()
 
     def counted(self, operator: str, reset: bool = False) -> tuple[int, int]:
-        """Calls of an operator that took the native road, and their nanoseconds on the host."""
+        """Number of an operator's calls that took the native road, and their nanoseconds on the host."""
         if self._library is None or operator not in self._counters:
             return 0, 0
         tally = self._library.kw_torch_counted(self._counters[operator], int(reset))
         return tally.calls, tally.host_ns
 
     def forget(self) -> None:
-        """Have every kind of call take the Python road once more, with the dispatchers that are in use then."""
+        """Have every kind of call take the Python road once more, with the dispatchers then in use."""
         if self._library is not None:
             with self._lock:
                 self.generation += 1
@@ -139,10 +139,10 @@ class Road:
         self, tensors: Sequence[torch.Tensor], options: int, results: Sequence[torch.Tensor], operator: str,
         generation: int, dispatcher: Dispatcher, plan: OperationPlan[Any], places: tuple[list[int], list[int]],
     ) -> bool:  # fmt: skip
-        """Remember that ``plan`` computes ``results`` from ``tensors``; False where it cannot be launched from C++.
+        """Remember that ``plan`` computes ``results`` from ``tensors``; False if it cannot be launched from C++.
 
-        :param generation: :attr:`generation` from before the plan was looked up.
-        :param places: where in the argument struct the addresses of tensors, and those of results, stand, in bytes.
+        :param generation: :attr:`generation` before the plan was looked up.
+        :param places: byte offsets of the addresses of tensors, and of results, in the argument struct.
         """
         foreign = plan.foreign
         if foreign is None or counting.active() is not None or ctypes.sizeof(foreign[2]) > _ARGS_BYTES:
@@ -178,7 +178,7 @@ def _schemas() -> list[str]:
 
 
 def _shim() -> ctypes.Array[Any]:
-    """The functions of the torch that is loaded. OSError or AttributeError where one is missing."""
+    """The shim functions of the loaded torch. OSError or AttributeError if one is missing."""
     folder = os.path.join(os.path.dirname(torch.__file__), "lib")
     mode = os.RTLD_NOLOAD | os.RTLD_NOW
     cpu = ctypes.CDLL(os.path.join(folder, "libtorch_cpu.so"), mode)
@@ -192,7 +192,7 @@ def _shim() -> ctypes.Array[Any]:
 
 
 def ordinary() -> bool:
-    """Whether tensors are what they seem: no mode, autocast region, transform, tangent or tracer sees this call."""
+    """Whether no mode, autocast region, transform, tangent or tracer sees this call."""
     return not (_modes() or _autocast() or _transformed() or forward_ad._current_level >= 0 or _traced())
 
 
@@ -200,19 +200,19 @@ ROAD = Road()
 if ROAD.why_not:
 
     def launch(kinds: dict[Any, int], option: Hashable, a: Any, b: Any, c: Any = None) -> Any:
-        """None: there is no native road."""
+        """Return None: there is no native road."""
         return None
 
     def launch_all(kinds: dict[Any, int], option: Hashable, tensors: Sequence[Any]) -> Any:
-        """None likewise."""
+        """Return None: there is no native road."""
         return None
 
     def launch_pair(kinds: dict[Any, int], option: Hashable, tensors: Sequence[Any]) -> Any:
-        """None likewise."""
+        """Return None: there is no native road."""
         return None
 
     def launch_triple(kinds: dict[Any, int], option: Hashable, tensors: Sequence[Any]) -> Any:
-        """None likewise."""
+        """Return None: there is no native road."""
         return None
 
 else:
@@ -225,19 +225,19 @@ else:
     )
 
     def launch(kinds: dict[Any, int], option: Hashable, a: Any, b: Any, c: Any = None) -> Any:
-        """The result of a known plan, without a gradient; None where the Python road must be taken.
+        """Return the result of a known plan, without a gradient; None if the Python road must be taken.
 
-        :param kinds: numbers by options.
+        :param kinds: numbers by option set.
         """
         if _modes() or _autocast() or _transformed() or forward_ad._current_level >= 0 or _traced():
             return None
         try:
             return _two(a, b, kinds[option]) if c is None else _three(a, b, c, kinds[option])
-        except (RuntimeError, TypeError, LookupError):  # the Python road says what is wrong
+        except (RuntimeError, TypeError, LookupError):  # the Python road reports the error
             return None
 
     def launch_all(kinds: dict[Any, int], option: Hashable, tensors: Sequence[Any]) -> Any:
-        """:func:`launch` of two to six tensors."""
+        """:func:`launch` with two to six tensors."""
         if _modes() or _autocast() or _transformed() or forward_ad._current_level >= 0 or _traced():
             return None
         try:
@@ -246,11 +246,11 @@ else:
             return None
 
     def launch_pair(kinds: dict[Any, int], option: Hashable, tensors: Sequence[Any]) -> Any:
-        """:func:`launch` of three or four tensors, of which a plan has two results; None instead of these."""
+        """:func:`launch` with three or four tensors, for plans with two results; returns both, or None."""
         return _several(_pairs[len(tensors) - 3], kinds, option, tensors)
 
     def launch_triple(kinds: dict[Any, int], option: Hashable, tensors: Sequence[Any]) -> Any:
-        """:func:`launch` of six tensors, of which a plan has three results; None instead of these."""
+        """:func:`launch` with six tensors, for plans with three results; returns all, or None."""
         return _several(_triple, kinds, option, tensors)
 
     def _several(operator: Any, kinds: dict[Any, int], option: Hashable, tensors: Sequence[Any]) -> Any:
@@ -268,7 +268,7 @@ _numbers_lock = threading.Lock()
 
 
 def number(kinds: dict[Any, int], option: Hashable) -> int | None:
-    """The number that stands for options, in all of the process; None where there are too many options."""
+    """The number that stands for a set of options in the whole process; None if there are too many."""
     with _numbers_lock:
         if option not in kinds and len(kinds) < _OPTIONS:
             kinds[option] = next(_numbers)

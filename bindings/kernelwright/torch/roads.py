@@ -1,4 +1,4 @@
-"""Which road eager calls of each public function take in this process, and why."""
+"""The road that eager calls of each public function take in this process, and why."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from kernelwright.torch.road import ROAD
 
 
 def roads() -> dict[str, str]:
-    """By public function ``native``, where eager calls launch known plans from C++, else ``python:`` with the reason.
+    """Map each public function to ``native`` if eager calls launch known plans from C++, else ``python:`` and why.
 
-    A native function still takes the Python road for what only that one knows: the first call of a kind, operands that
-    are copied, autocast, transforms, modes and tracers, and dispatchers that are asked for by name.
+    A native function still takes the Python road for the first call of a kind, operands that are copied, autocast,
+    transforms, modes and tracers, and dispatchers requested by name.
     """
     return {name: _road(name) for name in public.MODULES}
 

@@ -1,4 +1,4 @@
-"""Schemas of the operators of attention, and their arguments by name: each list of arguments is written here once."""
+"""Schemas of the attention operators, and their arguments by name: each list of arguments is written only here."""
 
 from __future__ import annotations
 
@@ -21,20 +21,20 @@ class Schema:
         self._record = _record_of("Arguments", [one.name for one in parsed], defaults=defaults)
 
     def arguments(self, given: Any) -> Any:
-        """The arguments of a call by name; torch leaves out those of default value."""
+        """The arguments of a call by name; torch omits those that have default values."""
         return self._record._make(given) if len(given) == len(self._record._fields) else self._record(*given)
 
     def of(self, call: Any, **more: Any) -> Any:
-        """The arguments of a call that takes from another one what it calls alike."""
+        """The arguments of a call, taking those of the same name from another call."""
         return self._record(*(more[name] if name in more else getattr(call, name) for name in self._record._fields))
 
     def gradients(self, **by_name: Any) -> tuple[Any, ...]:
-        """What a backward pass returns: the gradients by name, None for all other arguments."""
+        """Return values of a backward pass: the gradients by name, None for all other arguments."""
         return tuple(by_name.get(name) for name in self._record._fields)
 
 
 def keep(ctx: Any, call: Any, output: tuple[torch.Tensor, ...]) -> None:
-    """Keep arguments and results for :func:`kept`: tensors as autograd asks, the rest on ``ctx``."""
+    """Keep arguments and results for :func:`kept`: tensors as autograd requires, the rest on ``ctx``."""
     tensors = {name: one for name, one in call._asdict().items() if isinstance(one, torch.Tensor)}
     ctx.names, ctx.rest = tuple(tensors), call._replace(**dict.fromkeys(tensors))
     ctx.save_for_backward(*tensors.values(), *output)

@@ -1,4 +1,4 @@
-"""Compile kernels at run time: specs in, a loaded library out, through a cache that processes share.
+"""Compile kernels at run time: specs in, a loaded library out, through a cache shared by processes.
 
 Needs the package ``kernelwright[jit]``. Compilers come from installed wheels; nothing is downloaded.
 """

@@ -26,7 +26,7 @@ from kernelwright.jit.registry import Registry
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run it; the exit status."""
+    """Run the command. Returns the exit status."""
     options = parser().parse_args(arguments)
     interrupt_on_signals()
     try:
@@ -84,7 +84,7 @@ def _specs(path: str) -> list[dict[str, object]]:
 
 
 def parser() -> argparse.ArgumentParser:
-    """The options, also for the shell's completion."""
+    """The options; also used for shell completion."""
     made = ArgumentParser(
         "kernelwright jit",
         description="Compile the kernels that are missing, into the cache, and print the path of their library.",

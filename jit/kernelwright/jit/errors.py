@@ -1,4 +1,4 @@
-"""What can go wrong when kernels are compiled at run time."""
+"""Errors of compiling kernels at run time."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from kernelwright.dispatch import KernelwrightError
 
 
 class JitDisabledError(KernelwrightError):
-    """Kernels would have to be compiled, and ``KERNELWRIGHT_JIT=off`` forbids it; ``missing`` are their names."""
+    """Kernels must be compiled, but ``KERNELWRIGHT_JIT=off`` forbids it; ``missing`` are their names."""
 
     def __init__(self, arch: str, missing: Sequence[str]) -> None:
         self.arch = arch
@@ -22,11 +22,11 @@ class JitDisabledError(KernelwrightError):
 
 
 class ToolchainError(KernelwrightError):
-    """A compiler or header tree is not installed, or of another version than kernels are built with."""
+    """A compiler or header tree is not installed, or has another version than kernels are built with."""
 
 
 class BuildFailedError(KernelwrightError):
-    """Some kernels could not be compiled; ``failures`` maps what was built to all that its command printed."""
+    """Some kernels could not be compiled; ``failures`` maps outputs to everything that their command printed."""
 
     def __init__(self, failures: Mapping[str, str], kernels: int) -> None:
         self.failures = dict(failures)
@@ -35,7 +35,7 @@ class BuildFailedError(KernelwrightError):
 
 
 class UntrustedCacheError(KernelwrightError):
-    """Another user could replace what is in the cache, and nothing says that this is intended."""
+    """Another user could replace files in the cache, and no setting says that this is intended."""
 
     def __init__(self, cache: Path, reason: str) -> None:
         super().__init__(
@@ -47,4 +47,4 @@ class UntrustedCacheError(KernelwrightError):
 
 
 class UnusableCacheError(KernelwrightError):
-    """A cache that is no folder, or one that has to be written and is read-only; the message says what to do."""
+    """The cache is not a folder, or must be written but is read-only; the message says what to do."""

@@ -1,4 +1,4 @@
-"""Linked libraries in the cache: found by what they are made of, before any compiler is asked for."""
+"""Linked libraries in the cache, looked up by their inputs before any compiler is needed."""
 
 from __future__ import annotations
 
@@ -34,9 +34,9 @@ def library_key(
     toolchains: Mapping[str, ToolchainChoice],
     given: Mapping[str, Path] | None,
 ) -> str:
-    """sha256 over all that a library is made of but the contents of toolchains, whose versions it has.
+    """sha256 over all inputs of a library; toolchains enter with their versions instead of their contents.
 
-    So a machine without compilers finds what another one has built. ``given`` are folders of trees by name.
+    So a machine without compilers finds libraries built by another one. ``given`` are folders of trees by name.
     """
     trees = sorted({tree for action in plan.all_actions for tree in action.trees})
     made_of = {
@@ -51,11 +51,12 @@ def library_key(
 class LibraryCache(TrustedCache):
     """Folders ``<root>/libraries/<key>`` with library, manifest, costs, and the stamps of the toolchains.
 
-    Unless it is ``shared``, nothing is loaded that another user could replace: UntrustedCacheError.
+    Unless the cache is ``shared``, raises UntrustedCacheError instead of loading a file that another user could
+    replace.
     """
 
     def find(self, key: str, stamps: Mapping[str, str]) -> KernelLibrary | None:
-        """A whole library; None if there is none, or if a toolchain that is installed here is not the one it had."""
+        """A complete library; None if there is none, or if an installed toolchain is not the one it was built with."""
         folder = self.root / "libraries" / key
         self.check(folder)
         try:
@@ -64,11 +65,11 @@ class LibraryCache(TrustedCache):
                 return None
             touch(folder)
             return KernelLibrary.load(folder)
-        except (OSError, ValueError, KernelwrightError):  # built again where compiling is allowed
+        except (OSError, ValueError, KernelwrightError):  # built again if compiling is allowed
             return None
 
     def make(self, key: str, stamps: Mapping[str, str], files: Callable[[], Mapping[str, bytes]]) -> KernelLibrary:
-        """Write a library's files and load it; what another process put there meanwhile stays. UnusableCacheError."""
+        """Write a library's files and load it; one that another process wrote first stays. UnusableCacheError."""
         with self.writable():
             return self._make(self.root / "libraries" / key, key, stamps, files)
 

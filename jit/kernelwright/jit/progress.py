@@ -1,4 +1,4 @@
-"""What a build shows on stderr: a bar on terminals, lines elsewhere, nothing if nothing needs to be compiled."""
+"""Progress of a build on stderr: a bar on terminals, lines elsewhere, nothing if nothing needs to be compiled."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ _SECONDS_BETWEEN_LINES = 1.0
 def display(title: str, wanted: bool | None, stream: TextIO | None = None) -> Iterator[Watcher]:
     """A watcher that shows a run under ``title`` on ``stream`` (stderr), unless ``wanted`` is False.
 
-    Lines are at most one a second; with True each command is one.
+    Lines appear at most once a second; with True, there is one per command.
 
-    The bar needs the package rich, which takes colours away where ``NO_COLOR`` is set; without it there are lines.
+    The bar needs the package rich, which omits colours if ``NO_COLOR`` is set; without rich, lines are shown.
     """
     out = stream if stream is not None else sys.stderr
     if wanted is False:
@@ -35,9 +35,9 @@ def display(title: str, wanted: bool | None, stream: TextIO | None = None) -> It
 
 
 class Lines(Watcher):
-    """One line when the first command starts, one for those that end every ``between`` seconds, one at the end.
+    """One line when the first command starts, one every ``between`` seconds for those that ended, one at the end.
 
-    A failure is always a line.
+    A failure always gets a line.
     """
 
     def __init__(
@@ -54,33 +54,33 @@ class Lines(Watcher):
         self.begin = self.shown = clock()
 
     def planned(self, actions: Sequence[Action], seconds: Mapping[Action, float]) -> None:
-        """Remember what there is to do."""
+        """Remember the planned commands."""
         self.actions, self.seconds = len(actions), seconds
 
     def started(self, action: Action) -> None:
-        """Show that it runs."""
+        """Show that a command runs."""
         if not self.made:
             total = sum(self.seconds.values())
             self._say(f"building {self.title}: {self.actions} steps, at most {total:.0f} processor seconds")
         self.made.add(action)
 
     def ended(self, action: Action, cached: bool) -> None:
-        """Show that it is done."""
+        """Show that a command is done."""
         self.done += 1
         if not cached and self.clock() - self.shown >= self.between:
             self._say(f"[{self.done}/{self.actions}] {action.description}")
 
     def failed(self, error: ActionError) -> None:
-        """Show that it failed."""
+        """Show that a command failed."""
         self.done += 1
         self._say(f"[{self.done}/{self.actions}] {error.action.description}: {error.reason}")
 
     def parted(self, actions: Sequence[Action], why: str) -> None:
-        """Say that they are compiled one by one."""
+        """Say that the commands are compiled one by one."""
         self._say(f"{len(actions)} kernels are compiled one by one: {why}")
 
     def close(self) -> None:
-        """Say how long it took, if anything was made."""
+        """Say how long the build took, if anything was made."""
         if self.made:
             elapsed = self.clock() - self.begin
             self._say(f"{self.title}: {len(self.made)} of {self.actions} steps run in {elapsed:.1f} s")
@@ -91,22 +91,22 @@ class Lines(Watcher):
 
 
 class Bar(Watcher):
-    """A bar that fills by estimated seconds, with what runs now behind it."""
+    """A bar that fills by estimated seconds, followed by the running commands."""
 
     def __init__(self, title: str, progress: Any) -> None:
         self.title = title
-        self.progress = progress  # of rich
+        self.progress = progress  # progress of rich
         self.task: Any = None
         self.seconds: Mapping[Action, float] = {}
         self.running: list[str] = []
         self.before = 0.0
 
     def planned(self, actions: Sequence[Action], seconds: Mapping[Action, float]) -> None:
-        """Remember what there is to do."""
+        """Remember the planned commands."""
         self.seconds = seconds
 
     def started(self, action: Action) -> None:
-        """Show that it runs."""
+        """Show that a command runs."""
         if self.task is None:
             self.progress.start()
             self.task = self.progress.add_task(
@@ -116,20 +116,20 @@ class Bar(Watcher):
         self._update(0)
 
     def ended(self, action: Action, cached: bool) -> None:
-        """Show that it is done."""
+        """Show that a command is done."""
         self._end(action)
 
     def failed(self, error: ActionError) -> None:
-        """Show that it failed."""
+        """Show that a command failed."""
         self._end(error.action)
 
     def parted(self, actions: Sequence[Action], why: str) -> None:
-        """They are no longer running."""
+        """Remove commands that are no longer running."""
         for action in actions:
             self.running.remove(action.description)
 
     def close(self) -> None:
-        """Take the bar away."""
+        """Remove the bar."""
         if self.task is not None:
             self.progress.stop()
 

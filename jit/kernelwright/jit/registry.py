@@ -1,4 +1,4 @@
-"""A registry: kernels of one architecture, compiled where they are missing."""
+"""A registry: kernels of one architecture, compiled if missing."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from kernelwright.jit.toolchains import Trees, find_trees
 from kernelwright.jit.trusted_cache import unusable
 
 SWITCH = "KERNELWRIGHT_JIT"
-"""``off`` forbids compiling: what is in the cache is used, and everything else refused with a list."""
+"""``off`` forbids compiling: kernels in the cache are used, and all others refused with a list."""
 
 
 class Registry:
@@ -42,8 +42,8 @@ class Registry:
     ``cache``: a folder that processes and machines of one kind may share; default ``KERNELWRIGHT_CACHE``, or
     ``~/.cache/kernelwright``. A cache to which another user can write is refused unless ``shared_cache`` is true
     (default: whether ``KERNELWRIGHT_SHARED_CACHE`` is ``on``). ``toolchains`` chooses compilers as
-    ``[kernelwright-…].toolchain`` does, ``trees`` names their folders
-    where they are no installed wheels. Nothing is compiled before :meth:`build`.
+    ``[kernelwright-…].toolchain`` does; ``trees`` names their folders if they are not installed wheels. Nothing is
+    compiled before :meth:`build`.
     """
 
     def __init__(
@@ -56,7 +56,7 @@ class Registry:
         toolchains: Mapping[str, ToolchainChoice] | None = None,
         trees: Mapping[str, Path] | None = None,
     ) -> None:
-        """Ask the device for its architecture. DeviceError if it is absent, ArchError if no kernel is for it."""
+        """Look up the device's architecture. Raises DeviceError if it is absent, ArchError if no kernel targets it."""
         self.device = Device.of(device)
         self.name = name
         self.cache = Path(cache) if cache is not None else default_cache()
@@ -69,7 +69,7 @@ class Registry:
         self._limits: dict[str, Limits] = {}
 
     def __repr__(self) -> str:
-        """Name, device, architecture and how many kernels there are."""
+        """Name, device, architecture and number of kernels."""
         return f"<Registry {self.name} on {self.device}: {count_of(len(self._kernels), 'kernel')} for {self.arch.name}>"
 
     @property
@@ -80,7 +80,7 @@ class Registry:
     def add(self, spec: Mapping[str, Any] | None = None, /, *, limits: Limits | None = None, **fields: Any) -> Kernel:
         """Add one kernel: ``add(op="gemm", dtype="bf16", tile=[128, 128, 32], …)`` or a mapping of such fields.
 
-        Fields left out get the architecture's defaults. Raises SpecError for unknown fields and values,
+        Omitted fields get the architecture's defaults. Raises SpecError for unknown fields and values, and
         IllegalKernelError, with every reason, for a kernel that the architecture cannot run.
         """
         (kernel,) = self._add("specs", [{**(spec or {}), **fields}], None, limits)
@@ -104,10 +104,11 @@ class Registry:
     def add_problems(
         self, problems: Sequence[Problem] | str | os.PathLike[str], *, limits: Limits | None = None
     ) -> tuple[Kernel, ...]:
-        """Add the kernels that serve problems, or those of a recorded trace, with the least predicted time in all.
+        """Add the kernels that serve problems, or those of a recorded trace, with the least total predicted time.
 
         Candidates are the preselected kernels of the problems' types, with the problems' epilogues. Raises SpecError
-        for what is no trace, and if no candidate serves one of the problems; ProblemError for what is no problem.
+        for a file that is not a trace, and if no candidate serves one of the problems; ProblemError for an invalid
+        problem.
         """
         trace: Any
         if isinstance(problems, str | os.PathLike):
@@ -120,7 +121,7 @@ class Registry:
         return self._add("problems", {"trace": trace}, None, limits)
 
     def missing(self) -> tuple[Kernel, ...]:
-        """Kernels that :meth:`build` would have to compile; all of them if it only had to link, or has no compiler."""
+        """Kernels that :meth:`build` would have to compile; all of them if it must only link, or has no compiler."""
         return self._missing(*self._planned())
 
     def build(
@@ -132,18 +133,17 @@ class Registry:
         retry_failed: bool = False,
         timeout_s: float = TIMEOUT_S,
     ) -> KernelLibrary:
-        """A library of all kernels, out of the cache or compiled: at most ``max_workers`` commands at once.
+        """Build a library of all kernels, from the cache or compiled: at most ``max_workers`` commands at once.
 
-        The longest road to the end starts first; as many commands run at once as fit into ``memory_mb`` (unless given:
-        what is free now), those of other builds with the same cache included. ``progress``: False shows none on stderr;
-        where that is no terminal, None shows a line a second, True one for each command. A command that failed before
-        fails again at once until something that it reads changes, or with ``retry_failed``. One that takes longer than
-        ``timeout_s`` seconds is ended with all that it started.
+        The critical path starts first; as many commands run at once as fit into ``memory_mb`` (default: the memory free
+        now), including those of other builds with the same cache. ``progress``: False shows none on stderr; if stderr
+        is not a terminal, None shows a line a second, True one per command. A command that failed before fails again at
+        once until one of its inputs changes, unless ``retry_failed``. A command that takes longer than ``timeout_s``
+        seconds is killed with all its child processes.
 
-        Raises SpecError for an empty registry, UntrustedCacheError, UnusableCacheError for a cache that is no folder or
-        that is read-only and lacks a kernel, JitDisabledError, ToolchainError, BuildFailedError
-        with everything that the compilers printed, and ``kernelwright.codegen.resources.limits.LimitError`` for
-        kernels beyond their limits.
+        Raises SpecError for an empty registry, UntrustedCacheError, UnusableCacheError for a cache that is not a folder
+        or that is read-only and lacks a kernel, JitDisabledError, ToolchainError, BuildFailedError with everything that
+        the compilers printed, and ``kernelwright.codegen.resources.limits.LimitError`` for kernels beyond their limits.
         """
         item, plan, key = self._planned()
         cache = self._library_cache()
@@ -178,10 +178,10 @@ class Registry:
         return Dispatcher([*libraries, self.build(**build)], self.device, selection)
 
     def library_for(self, problem: Problem) -> KernelLibrary:
-        """A library with the kernel that :meth:`add_problems` adds for a problem; a line on stderr says so.
+        """Build a library with the kernel that :meth:`add_problems` adds for a problem; a line on stderr reports it.
 
-        ``Dispatcher(…, fallback=registry)`` calls it. NoKernelError where no candidate serves the problem; otherwise
-        raises what :meth:`build` raises.
+        ``Dispatcher(…, fallback=registry)`` calls it. Raises NoKernelError if no candidate serves the problem, and the
+        errors of :meth:`build`.
         """
         try:
             added = self.add_problems([problem])
@@ -192,10 +192,9 @@ class Registry:
         return self.build()
 
     def select(self, problem: Problem, selection: Any = "analytic", **build: Any) -> Kernel:
-        """The kernel of this registry that a problem of any operation would run with; NoKernelError says why none does.
+        """The registry's kernel that a problem of any operation would run with. NoKernelError says why there is none.
 
-        Kernels that are missing are compiled: what a kernel serves is what its library says. ``build``: see
-        :meth:`build`.
+        Missing kernels are compiled: only a library knows what its kernels serve. ``build``: see :meth:`build`.
         """
         chosen = self.dispatcher(selection=selection, **build).select(problem).kernel.identity
         return self._kernels[chosen]
@@ -239,7 +238,7 @@ class Registry:
         executor = self._executor(trees, 1, None, Watcher())
         try:
             unmade = set(executor.missing(plan.all_files, plan.all_actions))
-        except (CacheError, OSError):  # one that cannot be written has no results but libraries
+        except (CacheError, OSError):  # an unwritable cache has no results, only libraries
             return item.kernels
         roads = zip(item.kernels, plan.kernels, strict=True)
         missing = tuple(kernel for kernel, road in roads if unmade.intersection(road.actions))

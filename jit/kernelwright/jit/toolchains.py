@@ -1,4 +1,4 @@
-"""Where compilers and headers are: folders of installed wheels, or those that a file names."""
+"""Locate compilers and headers: folders of installed wheels, or those that a file names."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ from kernelwright.codegen.violations import SpecError
 from kernelwright.jit.errors import ToolchainError
 
 TREES_VARIABLE = "KERNELWRIGHT_TREES"
-"""Names a JSON file ``{tree: folder}`` that comes before installed wheels."""
+"""Names a JSON file ``{tree: folder}`` that takes precedence over installed wheels."""
 
 _MADE = tuple(name for name, tree in TREES.items() if tree.made_of)
-# Tree → extras of this package that bring the wheels it is unpacked from.
+# Tree → extras of this package that bring the wheels that contain it.
 _EXTRAS: Mapping[str, tuple[str, ...]] = {
     "zig": ("jit",),
     "clang": ("jit-amd", "jit-nvidia"),
@@ -36,7 +36,7 @@ Find = Callable[[str], metadata.Distribution]
 
 @dataclass(frozen=True)
 class Trees:
-    """Folders by tree. ``stamps`` change whenever the contents of a toolchain do; own sources have none."""
+    """Folders by tree. ``stamps`` change whenever the contents of a toolchain do; our own sources have none."""
 
     roots: Mapping[str, Path]
     stamps: Mapping[str, str]
@@ -49,11 +49,11 @@ def find_trees(
     *,
     cache: Path,
 ) -> Trees:
-    """Folders for the trees ``names``: those of ``given``, else of the variable's file, else out of installed wheels.
+    """Folders for the trees ``names``: from ``given``, else from the variable's file, else from installed wheels.
 
-    A tree that is made of another one has no folder: the executor makes it. The stamp of a wheel is the digest of its
-    RECORD, that of a named folder the digest of its contents, which ``cache`` remembers.
-    ToolchainError names every wheel that is missing or of another version, and what to install.
+    A tree derived from another one has no folder: the executor makes it. The stamp of a wheel is the digest of its
+    RECORD, that of a named folder the digest of its contents, which ``cache`` remembers. ToolchainError names every
+    wheel that is missing or has another version, and what to install.
     """
     named = _named(given)
     roots, stamps, problems = {}, {}, []
@@ -76,7 +76,7 @@ def find_trees(
 
 
 class InstalledTrees(Mapping[str, Path]):
-    """The same folders for the local executor, each looked for when it is asked for: SpecError if it is nowhere."""
+    """The same folders for the local executor, each located on request: SpecError if it is nowhere."""
 
     def __init__(self, find: Find = metadata.distribution) -> None:
         self._named = _named(None)
@@ -91,7 +91,7 @@ class InstalledTrees(Mapping[str, Path]):
             raise SpecError(f"{error}; or name its folder in a file of --trees") from None
 
     def __iter__(self) -> Iterator[str]:
-        """Those that are there."""
+        """Trees that have a folder."""
         for name in {**self._named, **WHEELS, **dict.fromkeys(_own())}:
             try:
                 self[name]
@@ -104,7 +104,7 @@ class InstalledTrees(Mapping[str, Path]):
 
 
 def own_digest(name: str, given: Mapping[str, Path] | None = None) -> str:
-    """sha256 over the contents of one of our own trees (ToolchainError if it is nowhere), or nothing for others."""
+    """sha256 over the contents of one of our own trees (ToolchainError if it is missing); empty for others."""
     tree = find_tree(name)
     if tree is None or not tree.own:
         return ""

@@ -1,4 +1,4 @@
-"""A cache from which code is loaded: what must hold of its folders and files before anything is read or written."""
+"""A cache from which code is loaded: requirements for its folders and files before anything is read or written."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ from kernelwright.jit.errors import UntrustedCacheError, UnusableCacheError
 
 @dataclass(frozen=True)
 class TrustedCache:
-    """A cache at ``root``. Unless it is ``shared``, nothing in it may be of another user, or writable for one."""
+    """A cache at ``root``. Unless ``shared``, nothing in it may belong to another user or be writable by one."""
 
     root: Path
     shared: bool = False
 
     def check(self, folder: Path | None = None) -> None:
-        """UntrustedCacheError if another user could replace what is in the cache, or in the ``folder`` of a library.
+        """Raise UntrustedCacheError if another user could replace files in the cache, or in a library's ``folder``.
 
-        UnusableCacheError if the cache is no folder.
+        Raises UnusableCacheError if the cache is not a folder.
         """
         with unusable():
             check_folder(self.root)
@@ -37,16 +37,16 @@ class TrustedCache:
             self.check_result(folder)
 
     def check_result(self, path: Path) -> None:
-        """UntrustedCacheError if another user could change a file of a result."""
+        """Raise UntrustedCacheError if another user could change a file of a result."""
         self._refuse(None if self.shared else why_untrusted_result(path))
 
     def check_tools(self) -> None:
-        """UntrustedCacheError if compilers would read files of another user out of the cache."""
+        """Raise UntrustedCacheError if compilers would read another user's files from the cache."""
         self._refuse(*(None if self.shared else why_foreign(self.root / name) for name in ("trees", "named")))
 
     @contextmanager
     def writable(self) -> Iterator[None]:
-        """UnusableCacheError where the block finds that the cache cannot be written."""
+        """Raise UnusableCacheError if the block finds that the cache cannot be written."""
         with unusable(), usable(self.root):
             yield
 
@@ -57,7 +57,7 @@ class TrustedCache:
 
 @contextmanager
 def unusable() -> Iterator[None]:
-    """The generator's error about a cache as one of this package."""
+    """Convert the generator's cache error to this package's error."""
     try:
         yield
     except CacheError as error:

@@ -23,13 +23,13 @@ class Trap(SimulatorError):
 
 
 class Unmodelled(Trap):
-    """An instruction, or a mode of one, that is not modelled. Its behaviour is never guessed."""
+    """An instruction, or a mode of one, is not modelled. Its behaviour is never guessed."""
 
 
 class Fault(SimulatorError):
     """A kernel did something illegal. ``pc`` is a byte offset into the code object's text.
 
-    ``seed`` is that of the order in which waves ran, None for the fixed order.
+    ``seed`` is the seed of the order in which waves ran, None for the fixed order.
     """
 
     def __init__(

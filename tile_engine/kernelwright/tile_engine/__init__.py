@@ -1,1 +1,1 @@
-"""Measures kernels on the problems of public models, and reports what it found."""
+"""Measure kernels on the problems of public models, and report the results."""

@@ -1,4 +1,4 @@
-"""Kernels of a library on problems, in batches of child processes, row by row into a table."""
+"""Measure a library's kernels on problems, in batches of child processes, writing a table row by row."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from kernelwright.tile_engine.operation import Record
 from kernelwright.tile_engine.results.row import Row, Table
 
 Done = Collection[tuple[int, str]]
-"""Pairs of problem and identity that an earlier run has measured."""
+"""Pairs of problem and kernel identity that an earlier run has measured."""
 
 
 @dataclass(frozen=True)
 class Progress:
-    """Where a run stands: pairs of kernel and problem, those done and all."""
+    """Progress of a run: pairs of kernel and problem, done and in total."""
 
     done: int
     total: int
@@ -34,7 +34,7 @@ def measure(
     choices: Mapping[int, Choice],
     watch: Callable[[Progress], None],
 ) -> Iterator[Row]:
-    """The rows that ``done`` lacks, problem by problem; ``choices`` by the problem's number, ``watch`` sees each."""
+    """Yield the rows that ``done`` lacks, by problem; ``choices`` by problem number; ``watch`` sees the progress."""
     names = {kernel.identity: kernel.name for kernel in kernels}
     auxiliary = {kernel.identity for kernel in kernels if table.operation.auxiliary(kernel.spec)}
     todo = [(index, [kernel for kernel in names if (index, kernel) not in done]) for index in range(len(records))]

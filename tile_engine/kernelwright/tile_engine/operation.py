@@ -1,4 +1,4 @@
-"""What an operation is to the tile engine: all that it measures, poses, enumerates and learns."""
+"""The tile engine's interface to an operation: measuring, posing, enumerating and learning."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ Record = Mapping[str, Any]
 
 
 Axes = Mapping[str, Sequence[Any]]
-"""Values by attribute of a kernel."""
+"""Values by kernel attribute."""
 
 
 @dataclass(frozen=True)
 class ProblemSets:
     """The problem sets of an operation.
 
-    :ivar keys: their names; ``records`` gives the records of one, which may repeat.
+    :ivar keys: their names; ``records`` returns the records of one set, which may repeat.
     """
 
     keys: tuple[str, ...] = ()
@@ -31,13 +31,13 @@ class ProblemSets:
 
 @dataclass(frozen=True)
 class Words:
-    """What configurations of the CK Tile engine call an operation's kernels, attributes and their values.
+    """Names of an operation's kernels, attributes and values in configurations of the CK Tile engine.
 
-    :ivar variants: words that ``variant`` may be, and the attributes' values that each stands for.
-    :ivar renamed: our names of attributes by theirs.
-    :ivar values: our values by theirs, by our name of the attribute.
-    :ivar served_by: values by attribute whose kernels serve a value beside those that have it.
-    :ivar rewritten: a configuration whose names and values are ours already, without other peculiarities.
+    :ivar variants: legal words of ``variant``, and the attribute values that each stands for.
+    :ivar renamed: our attribute names by theirs.
+    :ivar values: our values by theirs, by our attribute name.
+    :ivar served_by: by attribute and value, another value whose kernels serve it too.
+    :ivar rewritten: removes other peculiarities from a configuration that already has our names and values.
     :ivar product_lists: keys of a product's configuration that list a variant's values, by attribute.
     """
 
@@ -50,83 +50,83 @@ class Words:
 
 
 class Learnable(Protocol):
-    """What learned selection asks; the features are ``kernelwright.codegen.heuristics/data/<op>.json``."""
+    """Inputs of learned selection; the features are in ``kernelwright.codegen.heuristics/data/<op>.json``."""
 
     def inputs(self, record: Record, spec: Mapping[str, Any], value: int) -> Mapping[str, float] | None:
-        """The schema's inputs but ``units``, as C computes them from the structs of problem and kernel.
+        """The schema's inputs except ``units``, as C computes them from the structs of problem and kernel.
 
-        ``value`` is what is chosen where the problem leaves something open, else 0. None for a problem of which a
-        compiled model ranks none, as ``applies`` of the schema says.
+        ``value`` is the value of what the problem leaves open, else 0. None for a problem that compiled models do not
+        rank, according to the schema's ``applies``.
         """
 
     def family(self, record: Record) -> str:
-        """The family of models that poses the problem; families are held out as a whole."""
+        """The model family that poses the problem; families are held out as a whole."""
 
 
 class Operands(Protocol):
-    """One set of arrays. What a launch reads and writes stands in ``outs`` alone."""
+    """One set of arrays. ``outs`` holds everything that a launch writes."""
 
     @property
     def inputs(self) -> Sequence[np.ndarray[Any, Any]]:
-        """What a launch reads."""
+        """Arrays that a launch reads."""
 
     @property
     def outs(self) -> Sequence[np.ndarray[Any, Any]]:
-        """What a launch writes."""
+        """Arrays that a launch writes."""
 
     def poison(self) -> None:
-        """Fill what is to be written with what no result is, so that an element that is left out counts as an error."""
+        """Fill outputs with a value that no result has, so that an element left unwritten counts as an error."""
 
     def error(self) -> float:
-        """The largest error of an element of ``outs`` as a share of its bound; infinite for one that was left out."""
+        """The largest error of an element of ``outs`` as a fraction of its bound; infinite for an unwritten element."""
 
 
 class Measurable(Protocol):
-    """An operation. A class that derives from this one has no problem sets, words or learning unless it says so."""
+    """An operation. Derived classes have no problem sets, words or learning unless they say so."""
 
     name: str
     columns: Sequence[str]
-    """Names of a record's values, in the order of the table."""
+    """Names of a record's values, in table order."""
     problem_sets: ProblemSets = ProblemSets()
     words: Words = Words()
     learning: Learnable | None = None
     """None if selection is not learned."""
 
     def read(self, record: Record) -> Record:
-        """A record with every column. ValueError names what is missing, unknown or illegal."""
+        """A record with every column. ValueError names a missing, unknown or illegal one."""
 
     def problem(self, record: Record) -> Any:
-        """The problem that a dispatcher plans."""
+        """The problem for a dispatcher to plan."""
 
     def record_of(self, problem: object) -> Record | None:
-        """The record that poses a problem, or one on which kernels take as long; None where there is no such record."""
+        """The record that poses a problem, or one on which kernels take as long; None if there is none."""
 
     def origin(self, record: Record) -> tuple[str, str]:
-        """The public model that has a layer of a record's extents, and the layer; the first of several, "" for none."""
+        """The public model with a layer of a record's extents, and the layer; the first of several, "" for none."""
         return "", ""
 
     def with_value(self, problem: Any, value: int) -> Any:
-        """The problem with a value, above 0, of what it leaves open; the problem itself where nothing is."""
+        """The problem with a ``value`` above 0 for what it leaves open; the problem itself if nothing is open."""
 
     def operands(self, record: Record, seed: int) -> Operands:
         """Operands of small integers, the same for equal seeds."""
 
     def bind(self, plan: OperationPlan[Any], operands: Operands) -> Callable[[], object]:
-        """A launch with the arrays of this process."""
+        """Bind a launch to the arrays of this process."""
 
     def bind_addresses(
         self, plan: OperationPlan[Any], inputs: Sequence[int], outs: Sequence[int], stream: int, workspace: int
     ) -> Callable[[], object]:
-        """A launch with the same arrays at addresses of a GPU, in the order of ``inputs`` and ``outs``."""
+        """Bind a launch to the same arrays at GPU addresses, in the order of ``inputs`` and ``outs``."""
 
     def auxiliary(self, spec: Mapping[str, Any]) -> bool:
-        """Whether kernels of a spec only prepare or finish what other kernels compute, as stages of their own."""
+        """Whether kernels of a spec only prepare or finish the work of other kernels, as separate stages."""
 
     def flops(self, record: Record) -> int:
         """Multiplications and additions of the problem."""
 
     def bytes_moved(self, record: Record) -> int:
-        """Bytes of operands that are read and written at least once."""
+        """Bytes of operands, each read or written at least once."""
 
 
 OPERATIONS: dict[str, Measurable] = {}
@@ -134,6 +134,6 @@ OPERATIONS: dict[str, Measurable] = {}
 
 
 def register(operation: Measurable) -> None:
-    """Make an operation known to the tile engine; ValueError where its name is taken by another."""
+    """Register an operation with the tile engine. Raises ValueError if its name is taken by another."""
     if OPERATIONS.setdefault(operation.name, operation) is not operation:
         raise ValueError(f"an operation named {operation.name!r} is measured already; choose another name")

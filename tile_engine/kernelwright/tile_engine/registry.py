@@ -1,4 +1,4 @@
-"""Every operation that the tile engine measures."""
+"""The operations that the tile engine measures."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ from collections.abc import Sequence
 
 from kernelwright.tile_engine.operation import OPERATIONS, Learnable, Measurable
 
-# Importing an operation registers it: a new one is a word here.
+# Importing an operation registers it: to add one, add a word here.
 from kernelwright.tile_engine.operations import attention, convolution, gemm, norm  # noqa: F401
 
 __all__ = ["OPERATIONS", "learnable", "measurable", "operation_of_columns"]
 
 
 def operation_of_columns(table: Sequence[str]) -> Measurable:
-    """The operation whose problems a table with these columns has. ValueError for a table of no operation."""
+    """The operation of a table with these problem columns. Raises ValueError for a table of no operation."""
     for operation in OPERATIONS.values():
         if tuple(table[2 : 2 + len(operation.columns)]) == tuple(operation.columns):
             return operation
@@ -21,14 +21,14 @@ def operation_of_columns(table: Sequence[str]) -> Measurable:
 
 
 def measurable(name: str) -> Measurable:
-    """The operation by its name. ValueError for another name."""
+    """Look up an operation by name. Raises ValueError for an unknown name."""
     if name not in OPERATIONS:
         raise ValueError(f"the tile engine does not measure {name!r}; allowed: {', '.join(OPERATIONS)}")
     return OPERATIONS[name]
 
 
 def learnable(name: str) -> Learnable:
-    """What learned selection asks of an operation. ValueError for one whose selection is not learned."""
+    """The interface of an operation to learned selection. Raises ValueError if its selection is not learned."""
     if name not in OPERATIONS or (learning := OPERATIONS[name].learning) is None:
         learned = [one.name for one in OPERATIONS.values() if one.learning is not None]
         raise ValueError(f"selection of {name!r} is not learned; allowed: {', '.join(learned)}")

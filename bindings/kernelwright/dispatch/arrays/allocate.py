@@ -1,4 +1,4 @@
-"""Allocates results with the array library of their operands, on their device."""
+"""Allocate results with the array library of their operands, on their device."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from kernelwright.dispatch.core.workspace import like_nothing
 
 
 def allocator(family: str, shape: tuple[int, ...], dtype: str, owner: Any, fnuz: bool = False) -> Callable[[], Any]:
-    """A function that makes uninitialised dense arrays of ``shape`` beside ``owner``, an array of ``family``.
+    """Return a function that makes uninitialised dense arrays of ``shape`` beside ``owner``, an array of ``family``.
 
     NumPy arrays take the dtype object of ``owner`` where it is called ``dtype`` too: NumPy itself has no bf16 or fp8.
-    ArrayError for a library whose arrays cannot be allocated here.
+    Raises ArrayError for a library whose arrays cannot be allocated here.
     """
     if family == "numpy":
         same = owner is not None and dtypes.name_of(owner.dtype)[0] == dtype
@@ -32,7 +32,7 @@ def allocator(family: str, shape: tuple[int, ...], dtype: str, owner: Any, fnuz:
 
 
 def _cupy_empty(device: Any, shape: tuple[int, ...], dtype: Any) -> Any:
-    """CuPy allocates on the current device; its devices are context managers that make themselves current."""
+    """Allocate on ``device``: CuPy uses its current device, and its devices are context managers that set it."""
     with device:
         return sys.modules["cupy"].empty(shape, dtype)
 

@@ -1,4 +1,4 @@
-"""Tells torch's autograd what kernels write: it sees no launch, and would use saved tensors that have changed."""
+"""Tell torch's autograd what kernels write: autograd sees no launch and would use saved tensors that have changed."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ Notice = Callable[[tuple[Any, ...]], None]
 
 
 def write_notice(operands: tuple[Any, ...], outputs: int = 1, bound: bool = False) -> Notice | None:
-    """A function that counts one more version of each torch tensor among the last ``outputs`` operands given to it.
+    """A function that bumps the version of each torch tensor among the last ``outputs`` operands given to it.
 
     ``backward()`` then refuses to use such a tensor if it was saved before, as it does after torch's own in-place
-    operations. A tensor that was made under ``torch.inference_mode()`` has no version, and autograd never saves it; a
-    notice serves both kinds, because guards may take the one for the other. None where no output of ``operands`` is a
-    torch tensor, and for calls that were ``bound`` under ``torch.no_grad()`` or ``torch.inference_mode()``, which ask
-    for the shortest call.
+    operations. A tensor made under ``torch.inference_mode()`` has no version, and autograd never saves it; one notice
+    serves both kinds, because guards may mistake one for the other. Returns None if no output of ``operands`` is a
+    torch tensor, and for calls ``bound`` under ``torch.no_grad()`` or ``torch.inference_mode()``, which ask for the
+    shortest call.
     """
     written = [at for at in range(-outputs, 0) if is_torch(operands[at])]
     if not written or (bound and not sys.modules["torch"].is_grad_enabled()):
@@ -32,10 +32,10 @@ def write_notice(operands: tuple[Any, ...], outputs: int = 1, bound: bool = Fals
 
 @Undivided
 def version_counter(torch: Any) -> Callable[[Sequence[Any]], None]:
-    """Counts one more version of each tensor that has one.
+    """Return a function that counts one more version of each tensor that has one.
 
-    It is what torch's public function ends in, which takes a third of its time, if that is there and proves right. The
-    trial is the same in every mode of the thread that happens to make it: what it finds serves all threads.
+    It is the private function that torch's public one ends in, in a third of its time, if it exists and passes a trial.
+    The trial gives the same answer in every mode of the calling thread, so its result serves all threads.
     """
     public = torch.autograd.graph.increment_version
 

@@ -1,4 +1,4 @@
-"""What binders of a fixed number of arrays, with the results behind the inputs, do alike."""
+"""Shared code of binders with a fixed number of arrays, results after inputs."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ A = TypeVar("A", bound=ctypes.Structure)
 
 
 class ArrayBinder(Generic[A]):
-    """A part of :class:`kernelwright.dispatch.core.plan.Binder`; ``args_type`` is the operation's argument struct."""
+    """Part of :class:`kernelwright.dispatch.core.plan.Binder`; ``args_type`` is the operation's argument struct."""
 
     __slots__ = ("_memory", "_names", "_outputs", "brief")
 
     args_type: ClassVar[type[ctypes.Structure]]
 
     def __init__(self, names: Sequence[str], memory: str, brief: bool, outputs: int = 1) -> None:
-        """``names`` are those of the operands in messages, the last ``outputs`` those of results.
+        """``names`` name the operands in messages; the last ``outputs`` of them are results.
 
-        ``memory`` is the device that arrays are on.
+        ``memory`` is the device that holds the arrays.
         """
         self._names = tuple(names)
         self._memory = memory

@@ -1,4 +1,4 @@
-"""Reads a DLPack capsule in place (https://dmlc.github.io/dlpack/latest/c_api.html)."""
+"""Read a DLPack capsule in place (https://dmlc.github.io/dlpack/latest/c_api.html)."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class _Tensor(ctypes.Structure):
 
 
 class View(NamedTuple):
-    """What the capsule says; ``capsule`` keeps the memory alive. ``strides`` is None for a dense row-major tensor."""
+    """Contents of a capsule, which ``capsule`` keeps alive. ``strides`` is None for a dense row-major tensor."""
 
     pointer: int
     shape: tuple[int, ...]
@@ -52,7 +52,7 @@ _DEVICES = {2: "cuda", 10: "hip", 13: "cuda"}
 
 
 def view(array: Any, stream: int | None = None) -> View:
-    """The tensor that ``array.__dlpack__()`` exposes. ArrayError for a device or dtype that no kernel serves."""
+    """Return the tensor that ``array.__dlpack__()`` exposes. ArrayError for a device or dtype that no kernel serves."""
     device_type, _ = array.__dlpack_device__()
     if int(device_type) in _HOST:
         capsule = array.__dlpack__()

@@ -28,12 +28,12 @@ _BY_NAME = {
     "int32": "int32",
 }
 
-# Dtype objects seen so far: their names are computed in Python each time.
+# Dtype objects seen so far: Python computes their names anew each time.
 _KNOWN: dict[Hashable, tuple[str, bool]] = {}
 
 
 def name_of(array_dtype: Hashable, of: str = "") -> tuple[str, bool]:
-    """Name and whether it is an FNUZ format, for a dtype of any array library; ArrayError if no kernel has it.
+    """Return the name of an array library's dtype and whether it is FNUZ; ArrayError if no kernel has it.
 
     ``of`` is what the error calls the array.
     """
@@ -48,14 +48,14 @@ def name_of(array_dtype: Hashable, of: str = "") -> tuple[str, bool]:
 
 
 def check(field: str, name: str) -> str:
-    """``name`` if it is a dtype, ProblemError otherwise."""
+    """Return ``name`` if it names a dtype. Raises ProblemError otherwise."""
     if name not in CODES:
         raise ProblemError(f"{field} is {name!r}{closest(name, CODES)}; allowed: {', '.join(CODES)}")
     return name
 
 
 def numpy_dtype(name: str, fnuz: bool = False) -> np.dtype[Any]:
-    """NumPy's dtype; bf16, fp8 and bf8 need the ml_dtypes package (ArrayError if it is missing)."""
+    """NumPy's dtype of this name. bf16, fp8 and bf8 need the ml_dtypes package: ArrayError if it is missing."""
     plain = {"fp32": np.float32, "fp16": np.float16, "int8": np.int8, "int32": np.int32}
     if name in plain:
         return np.dtype(plain[name])

@@ -1,7 +1,7 @@
-"""Work that is done once in a process and that no fork may cut in two.
+"""Work that a process does once and that no fork may interrupt.
 
-Trials of torch's private interfaces run operators of torch, which initialise themselves when they are first used: a
-child that is forked meanwhile waits for ever for the thread that did so in its parent. So a fork waits for the trial.
+Trials of torch's private interfaces run torch operators, which initialise themselves on first use: a child forked in
+the meantime waits forever for its parent's initialising thread. So a fork waits until the trial ends.
 """
 
 from __future__ import annotations
@@ -13,17 +13,17 @@ from functools import cache, update_wrapper
 from typing import Any, Generic, TypeVar
 
 _Found = TypeVar("_Found")
-_LONGEST_S = 2.0  # a trial takes milliseconds; whatever it may wait for, a fork happens in the end
+_LONGEST_S = 2.0  # a trial takes milliseconds; no matter what it waits for, the fork goes ahead after this long
 
 _lock = threading.RLock()
 _held = threading.local()
 
 
 class Undivided(Generic[_Found]):
-    """A function whose results are kept, as by ``functools.cache``, and during which this process does not fork."""
+    """A function whose results are cached, as by ``functools.cache``, and during which this process does not fork."""
 
     def __init__(self, function: Callable[..., _Found]) -> None:
-        """As a decorator."""
+        """Wrap a function; used as a decorator."""
         update_wrapper(self, function)
         self._function = cache(function)
         self.cache_clear, self.cache_info = self._function.cache_clear, self._function.cache_info

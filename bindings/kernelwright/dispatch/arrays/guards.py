@@ -1,8 +1,8 @@
-"""Recognises arrays by their metadata, so that repeated calls skip the checks and only read addresses.
+"""Recognise arrays by their metadata, so that repeated calls skip the checks and only read addresses.
 
 A guard is made from arrays that passed every check of a plan. Arrays with the same types, dtypes, shapes, strides and
-devices pass it; everything else is checked in full. NumPy arrays are compared attribute by attribute. torch tensors are
-compared by the guards of torch's own compiler where this torch has them and they prove right, else by attributes.
+devices pass it; all others are checked in full. NumPy arrays are compared attribute by attribute. torch tensors are
+compared by the guards of torch's own compiler if this torch has them and they pass a trial, else by attributes.
 """
 
 from __future__ import annotations
@@ -19,24 +19,24 @@ from kernelwright.dispatch.arrays.forks import Undivided
 from kernelwright.dispatch.arrays.view import Prepared, is_torch
 from kernelwright.dispatch.core import native
 
-Operands = tuple[Any, ...]  # inputs before outputs; None where an optional one is absent
-Addresses = Sequence[Any]  # one for each operand: int, or None where it is absent
+Operands = tuple[Any, ...]  # inputs before outputs; None for an absent optional operand
+Addresses = Sequence[Any]  # one for each operand: int, or None if it is absent
 
 
 class Guard(Protocol):
     """The metadata of checked arrays."""
 
     def addresses(self, operands: Operands, keyed: bool = False) -> Addresses | None:
-        """Addresses of arrays with the same metadata; None where the arrays must be checked.
+        """Return the addresses of arrays with the same metadata; None if the arrays must be checked.
 
-        ``keyed``: their :func:`metadata_key` is that of the checked ones, so its contents need not be compared.
+        ``keyed``: they have the :func:`metadata_key` of the checked arrays, so its contents need not be compared.
         """
 
 
 def guard_of(operands: Operands, outputs: int = 1) -> Guard | None:
-    """A guard for checked operands, of which the last ``outputs`` are written.
+    """Return a guard for checked operands, the last ``outputs`` of which are written.
 
-    None for kinds of arrays that are not quicker to compare than to check again.
+    Returns None for kinds of arrays that are no faster to compare than to check again.
     """
     prepared = {at: one.key for at, one in enumerate(operands) if isinstance(one, Prepared)}
     plain = tuple(one.data if isinstance(one, Prepared) else one for one in operands)
@@ -52,7 +52,7 @@ def guard_of(operands: Operands, outputs: int = 1) -> Guard | None:
 
 
 def metadata_key(operands: Operands) -> tuple[object, ...] | None:
-    """A hashable key for operands of the same metadata; None for kinds of arrays that have no guard."""
+    """A hashable key of the operands' metadata; None for kinds of arrays that have no guard."""
     key: list[object] = []
     numpy = np.ndarray
     for array in operands:
@@ -74,7 +74,7 @@ def metadata_key(operands: Operands) -> tuple[object, ...] | None:
 
 
 class NumpyGuard:
-    """Shapes, strides and dtypes of NumPy arrays; alignment and permission to write are read each time."""
+    """Shapes, strides and dtypes of NumPy arrays; alignment and writability are read each time."""
 
     __slots__ = ("_metadata", "_outputs", "_read")
 
@@ -92,7 +92,7 @@ class NumpyGuard:
 
 
 class TorchGuard:
-    """What torch's own compiler guards: type, dtype, device, layout, sizes, strides, sign and grad, in one call."""
+    """Compares type, dtype, device, layout, sizes, strides, sign and grad in one call, like torch's own compiler."""
 
     __slots__ = ("_absent", "_count", "_present", "_recording", "_same")
 
@@ -108,7 +108,7 @@ class TorchGuard:
         self._recording = sys.modules["torch"].is_grad_enabled if differentiable else None
 
     def addresses(self, operands: Operands, keyed: bool = False) -> Addresses | None:
-        """See :class:`Guard`; tensors with a known key pass the same call, which compares their devices too."""
+        """See :class:`Guard`; tensors with a known key take the same call, which compares their devices too."""
         if len(operands) != self._count or not self._same(*self._present(operands)):
             return None
         if self._recording is not None and self._recording():
@@ -120,7 +120,7 @@ class TorchGuard:
 
 
 class PreparedGuard:
-    """A guard of operands of which some are prepared for a kernel."""
+    """A guard of operands, some of which are prepared for a kernel."""
 
     __slots__ = ("_guard", "_keys")
 
@@ -144,7 +144,7 @@ TensorsGuard = Callable[..., Callable[..., bool]]  # from tensors to a function 
 
 
 def attribute_guard(*tensors: Any) -> Callable[..., bool]:
-    """Compares attributes one by one: three times slower than torch's guards."""
+    """Compare attributes one by one: three times slower than torch's guards."""
 
     def metadata(tensor: Any) -> tuple[Any, ...] | None:
         if not is_torch(tensor):
@@ -158,7 +158,7 @@ def attribute_guard(*tensors: Any) -> Callable[..., bool]:
 
 @Undivided
 def compiler_guard() -> TensorsGuard | None:
-    """torch's guards, which are no public interface; None where this torch lacks them or they fail a trial."""
+    """torch's guards, a private interface; None if this torch lacks them or they fail a trial."""
     torch = sys.modules["torch"]
     try:
         kind = torch._C._dynamo.guards.TensorGuards
@@ -169,15 +169,15 @@ def compiler_guard() -> TensorsGuard | None:
             check: Callable[..., bool] = kind(*tensors, dynamic_dims_sizes=sizes, dynamic_dims_strides=strides).check
             return check
 
-        with torch.inference_mode(False):  # whatever the mode of the thread that comes first
+        with torch.inference_mode(False):  # whatever the mode of the first thread
             works = _tells_apart(guard, torch)
-    except Exception:  # whatever a changed private interface does
+    except Exception:  # whatever a changed private interface raises
         return None
     return guard if works else None
 
 
 def _tells_apart(guard: TensorsGuard, torch: Any) -> bool:
-    """Whether a guard knows tensors like those it was made of from all others that kernels must not take for them."""
+    """Whether a guard accepts tensors like its own and rejects all that kernels must not mistake for them."""
     zeros = partial(torch.zeros, device="cpu")  # as a context, torch.device would import a module in a first call
     one = zeros(3, 4)
     same = guard(one, one)

@@ -1,4 +1,4 @@
-"""The stream that a launch goes to: the one that is given, else the current one of the operands' array libraries."""
+"""Choose the stream of a launch: the given one, else the current one of the operands' array libraries."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from kernelwright.dispatch.core import workspace
 
 
 def launch_stream(operands: Iterable[Any], stream: int | None, device: str) -> int | None:
-    """``stream`` where it is given, else the current stream of the operands' libraries on ``device``.
+    """Return ``stream`` if given, else the current stream of the operands' libraries on ``device``.
 
-    None on the CPU. ArrayError where libraries have different current streams.
+    Returns None on the CPU. Raises ArrayError if libraries have different current streams.
     """
     if stream is not None or device == "cpu":
         return stream

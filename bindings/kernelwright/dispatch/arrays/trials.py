@@ -1,6 +1,6 @@
-"""Trials of torch's private interfaces, made with the dispatcher where torch is there by then, so that no call waits.
+"""Trials of torch's private interfaces, run with the first dispatcher if torch is imported by then, so no call waits.
 
-Otherwise the first call makes them; a fork waits for their end, see :mod:`forks`.
+Otherwise the first call runs them; a fork waits until they end, see :mod:`forks`.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from kernelwright.dispatch.arrays.guards import compiler_guard
 
 
 def try_torch() -> None:
-    """Make them where torch has been imported: a millisecond, once."""
+    """Run the trials if torch has been imported: a millisecond, once."""
     torch = sys.modules.get("torch")
     spec = getattr(torch, "__spec__", None)
     if torch is not None and spec is not None and not getattr(spec, "_initializing", False):

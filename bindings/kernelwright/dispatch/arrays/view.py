@@ -6,7 +6,7 @@ import sys
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.ma import MaskedArray  # as np.ma it would be imported by the first call
+from numpy.ma import MaskedArray  # np.ma would be imported by the first call
 
 from kernelwright.dispatch.arrays import dlpack, dtypes
 from kernelwright.dispatch.core import native
@@ -49,7 +49,7 @@ class ArrayView(NamedTuple):
 
 
 class Prepared:
-    """Base of operands that a kernel's own code has rearranged; a plan depends on the key as well as on the data."""
+    """Base of operands rearranged by a kernel's own code; a plan depends on the key as well as on the data."""
 
     data: Any
     """The array that holds the bytes."""
@@ -175,7 +175,7 @@ def _from_cuda_interface(array: Any, name: str, stream: int | None) -> ArrayView
     given = interface.get("strides")
     strides = _in_elements(name, given, size) if given else _dense(shape)
     pointer, readonly = interface["data"]
-    # The interface does not tell the device; without a driver, or elements, what the object says must do.
+    # The interface does not tell the device; without a driver or elements, the object's own word must do.
     ordinal = cuda_device_of(pointer or 0)
     if ordinal is None:
         ordinal = getattr(getattr(array, "device", None), "id", 0)

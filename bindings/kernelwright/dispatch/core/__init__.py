@@ -1,1 +1,1 @@
-"""What every operation shares: the C ABI frame, errors, devices, plans, selection and explanations."""
+"""Code shared by all operations: the C ABI frame, errors, devices, plans, selection and explanations."""

@@ -1,4 +1,4 @@
-"""Workspaces of launches: one growing allocation for each device, stream and thread, shared by all plans.
+"""Launch workspaces: one growing allocation per device, stream and thread, shared by all plans.
 
 The bound: for each device and stream that a thread launches on (a CPU has one), it holds at most one allocation, as
 large as the largest workspace that any plan asked for there, plus 256 bytes for its alignment. Smaller requests use the
@@ -26,7 +26,7 @@ class Holder(Protocol):
 
 
 class _Arena:
-    """The memory for one device and stream."""
+    """The memory of one device and stream."""
 
     __slots__ = ("address", "holders", "owner", "size")
 
@@ -36,7 +36,7 @@ class _Arena:
         self.holders: WeakSet[Any] = WeakSet()
 
     def free(self) -> int:
-        """Have every holder ask again; the bytes that were freed."""
+        """Free the memory and have every holder ask again. Returns the bytes freed."""
         for holder in self.holders:
             holder.stream = None
         self.holders.clear()
@@ -53,9 +53,10 @@ class Arenas:
         self._found: dict[tuple[str, int], _Arena] = {}
 
     def address(self, size: int, family: str, device: str, stream: int, holder: Holder) -> int:
-        """The address of at least ``size`` bytes on ``device`` for launches on ``stream``, aligned to 256 bytes.
+        """Return the address of at least ``size`` bytes on ``device`` for launches on ``stream``, aligned to 256 bytes.
 
-        It is valid until ``holder.stream`` is set to None. ArrayError for an array library that cannot allocate there.
+        It is valid until ``holder.stream`` is set to None. Raises ArrayError for an array library that cannot allocate
+        there.
         """
         stream = 0 if device == "cpu" else stream
         arena = self._found.get((device, stream))
@@ -71,7 +72,7 @@ class Arenas:
         return arena.address
 
     def free(self) -> int:
-        """Free all of them; their bytes."""
+        """Free all arenas. Returns the bytes freed."""
         freed = sum(arena.free() for arena in self._found.values())
         self._found.clear()
         return freed
@@ -87,14 +88,14 @@ _thread = _Thread()
 
 
 class Apart:
-    """Meanwhile launches of this thread on GPUs share nothing: torch gives each a workspace, and has it back behind it.
+    """A context in which GPU launches of this thread share no workspace: torch allocates one for each and reclaims it.
 
-    For launches that torch may direct to memory of its own, as its compiler does even before it captures a graph: an
-    arena there would outlive what torch knows of.
+    For launches that torch may redirect to a memory pool of its own, as its compiler does even before it captures a
+    graph: an arena in that pool would outlive torch's knowledge of it.
     """
 
     def __enter__(self) -> None:
-        """Until the outermost one ends."""
+        """Stop sharing until the outermost context ends."""
         _thread.apart += 1
 
     def __exit__(self, *_: object) -> None:
@@ -103,7 +104,7 @@ class Apart:
 
 
 def is_apart() -> bool:
-    """Whether launches of this thread share nothing."""
+    """Whether launches of this thread share no workspace."""
     return _thread.apart > 0
 
 
@@ -113,10 +114,10 @@ def of_thread() -> Arenas:
 
 
 def trim() -> int:
-    """Free the workspaces that launches of this thread have left, on all devices and streams; returns their bytes.
+    """Free the workspaces kept for launches of this thread, on all devices and streams; returns their bytes.
 
-    The next launch that needs one allocates it again. Other threads may be launching, so each trims its own; arenas of
-    a thread that ends are freed without a call. Bound plans keep theirs. On a GPU the memory goes back to the allocator
-    of PyTorch or CuPy, which has functions of its own to give it back to the driver.
+    The next launch that needs one allocates it again. Other threads may be launching, so each thread trims its own; the
+    arenas of a thread are also freed when it ends. Bound plans keep theirs. On a GPU the memory returns to the
+    allocator of PyTorch or CuPy, which has its own functions for returning it to the driver.
     """
     return of_thread().free()

@@ -1,4 +1,4 @@
-"""A dict of limited size that drops the half of its entries that was not used recently."""
+"""A dict of limited size that drops the half of its entries used least recently."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ V = TypeVar("V")
 class Cache(Generic[K, V]):
     """Two generations of at most ``limit // 2`` entries each.
 
-    Entries that are found move to the recent generation. When that is full, it replaces the older one. Threads may
-    share a cache under the interpreter lock; at worst an entry is dropped early.
+    A hit moves its entry to the recent generation. When that is full, it replaces the older one. Threads may share a
+    cache under the interpreter lock; at worst an entry is dropped early.
     """
 
     __slots__ = ("_half", "_older", "_recent")
@@ -24,7 +24,7 @@ class Cache(Generic[K, V]):
         self._older: dict[K, V] = {}
 
     def get(self, key: K) -> V | None:
-        """The value of the key, or None; options that cannot be hashed have no plan yet, and checks refuse them."""
+        """Return the value of the key, or None. Unhashable options have no plan yet, and checks refuse them."""
         try:
             value = self._recent.get(key)
         except TypeError:
@@ -36,7 +36,7 @@ class Cache(Generic[K, V]):
         return value
 
     def put(self, key: K, value: V) -> V:
-        """Store a value, unless the key has one; returns the value that is stored."""
+        """Store a value unless the key has one. Returns the stored value."""
         recent = self._recent
         if len(recent) >= self._half and key not in recent:
             self._older, self._recent = recent, {}

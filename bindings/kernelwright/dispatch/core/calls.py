@@ -1,4 +1,4 @@
-"""Launches of a plan with one argument struct, as Python functions without arguments.
+"""Python functions without arguments that launch a plan with one argument struct.
 
 A ctypes call converts its arguments and always releases the interpreter lock, which takes longer than a small product.
 """
@@ -22,7 +22,7 @@ def native_call(
     keep_interpreter: bool,
     keep: object,
 ) -> Callable[[], Any]:
-    """A builtin that launches the plan ``handle`` as ``launch`` and ``args`` say and returns ``result``, or raises.
+    """A builtin that launches the plan ``handle`` with ``launch`` and ``args`` and returns ``result``, or raises.
 
     ``keep_interpreter`` holds the interpreter lock meanwhile. The builtin owns the structs and ``keep``. One thread
     at a time may call it.
@@ -37,7 +37,7 @@ def foreign_call(
     run: Callable[[Any, Any, Any], int], handle: c_void_p, launch: native.Launch, args: Structure, result: object,
     keep: object,
 ) -> Callable[[], Any]:  # fmt: skip
-    """The same through ``run(handle, launch, args)``, for launches that need work before and after them."""
+    """:func:`native_call` through ``run(handle, launch, args)``, for launches that need work before and after them."""
     where, what = native.byref(launch), native.byref(args)
 
     def call(_keep: object = keep) -> Any:

@@ -1,4 +1,4 @@
-"""Devices by name, and the architectures whose kernels each runs, best first."""
+"""Devices by name, and the architectures whose kernels each device runs, best first."""
 
 from __future__ import annotations
 
@@ -31,15 +31,15 @@ class Device:
     Creating one touches no hardware; :attr:`archs` asks the machine, once.
 
     :ivar name: the name; ``cuda`` and ``hip`` stand for ``cuda:0`` and ``hip:0``.
-    :ivar arch: the architecture, if it is known: to plan for a GPU that this machine lacks, such as
-        ``Device("hip:0", arch="gfx942")``.
-    :ivar compute_units: CPUs or compute units that plans are made for; 0 for those that the machine or the architecture
-        states: to plan for another machine, such as ``Device("cpu", compute_units=8)``. Launches take no notice.
-    :ivar features: processor features that plans are made for, separated by spaces, such as ``"avx512_bf16"``; None for
-        those that are detected.
+    :ivar arch: the architecture, if stated: to plan for a GPU that this machine lacks, such as ``Device("hip:0",
+        arch="gfx942")``.
+    :ivar compute_units: CPUs or compute units to plan for, such as ``Device("cpu", compute_units=8)`` for another
+        machine; 0 for the number that the machine or the architecture states. Launches ignore it.
+    :ivar features: processor features to plan for, separated by spaces, such as ``"avx512_bf16"``; None for the
+        detected ones.
     :ivar kind: ``cpu``, ``cuda``, ``hip`` or ``sim``.
     :ivar ordinal: number of the device among those of its kind.
-    :raises DeviceNameError: for another name, where ``arch`` contradicts a simulated device, or for a number of compute
+    :raises DeviceNameError: for any other name, if ``arch`` contradicts a simulated device, or for a number of compute
         units that is negative or has more than 32 bits.
 
     ``sim:gfx942`` executes the same kernels on the CPU (package ``kernelwright[simulator]``). Its results are
@@ -71,7 +71,7 @@ class Device:
         object.__setattr__(self, "name", f"{kind}:{ordinal}" if kind in ("cuda", "hip") else self.name)
 
     def _simulate(self, arch: str) -> int:
-        """The ordinal of a simulated device, whose name gives its architecture."""
+        """Return the ordinal of a simulated device, whose name gives its architecture."""
         known = simulated_archs()
         if arch not in known:
             raise DeviceNameError(f"device is {self.name!r}; simulated architectures: {', '.join(known)}")
@@ -82,27 +82,27 @@ class Device:
 
     @property
     def simulated(self) -> bool:
-        """Whether the simulator executes the kernels instead of a GPU; times mean nothing then."""
+        """Whether the simulator executes the kernels instead of a GPU; times are then meaningless."""
         return self.kind == "sim"
 
     @property
     def memory(self) -> str:
-        """The device that holds its arrays: itself, or ``cpu`` for a simulated one."""
+        """The device that holds the arrays: the device itself, or ``cpu`` for a simulated one."""
         return "cpu" if self.simulated else self.name
 
     @property
     def library_kind(self) -> str:
-        """The kind of kernel libraries that it runs: ``cpu``, ``cuda`` or ``hip``."""
+        """The kind of kernel libraries that the device runs: ``cpu``, ``cuda`` or ``hip``."""
         return "hip" if self.simulated else self.kind
 
     @classmethod
     def of(cls, device: Device | str) -> Device:
-        """A device from its name, or the device itself."""
+        """Return a device by its name, or the device itself."""
         return device if isinstance(device, Device) else cls(device)
 
     @cached_property
     def archs(self) -> tuple[str, ...]:
-        """Architectures whose kernels the device runs, best first. DeviceError if the device is absent.
+        """Architectures whose kernels the device runs, best first. Raises DeviceError if the device is absent.
 
         For a CUDA device this loads the driver.
         """
@@ -123,7 +123,7 @@ def simulated_archs() -> tuple[str, ...]:
 
 
 def _facts(kind: str = "") -> list[DeviceFacts]:
-    """Facts of the architectures of one kind of device; without a kind, of those that are simulated."""
+    """Facts about the architectures of one kind of device; without a kind, about the simulated ones."""
     try:
         return list(arch_files.of_kind(kind) if kind else arch_files.simulated())
     except ArchFileError as error:
@@ -131,7 +131,7 @@ def _facts(kind: str = "") -> list[DeviceFacts]:
 
 
 def cpu_archs(cpuinfo: str) -> tuple[str, ...]:
-    """Architectures from the text of /proc/cpuinfo, those with most instruction sets first.
+    """Architectures from the text of /proc/cpuinfo, richest instruction set first.
 
     DeviceError for a processor that no architecture describes.
     """
@@ -150,7 +150,7 @@ def cpu_archs(cpuinfo: str) -> tuple[str, ...]:
 
 
 def cuda_archs(ordinal: int) -> tuple[str, ...]:
-    """Architectures of the device's compute capability, which the CUDA driver tells; ``sm_86`` where none has it."""
+    """Architectures for the device's compute capability, as the CUDA driver reports it; ``sm_86`` if none matches."""
     try:
         driver = ctypes.CDLL("libcuda.so.1")
     except OSError as error:
@@ -172,9 +172,9 @@ def cuda_archs(ordinal: int) -> tuple[str, ...]:
 
 
 def cuda_device_of(pointer: int) -> int | None:
-    """Ordinal of the CUDA device whose memory holds the address: array libraries do not always tell it.
+    """Ordinal of the CUDA device whose memory holds the address: array libraries do not always report it.
 
-    None where there is no driver, and for addresses that CUDA did not allocate.
+    None without a driver, and for addresses that CUDA did not allocate.
     """
     driver = _cuda_driver()
     if driver is None or pointer == 0:
@@ -185,9 +185,9 @@ def cuda_device_of(pointer: int) -> int | None:
 
 
 def cuda_place(pointer: int) -> str | None:
-    """Where CUDA says that an address is: ``cuda:N``, ``managed memory``, or ``host memory``, pinned or not.
+    """Location of an address according to CUDA: ``cuda:N``, ``managed memory``, or ``host memory``, pinned or not.
 
-    None where there is no driver, or nobody has initialised it.
+    None if there is no driver or it is not initialised.
     """
     driver = _cuda_driver()
     if driver is None:
@@ -198,7 +198,7 @@ def cuda_place(pointer: int) -> str | None:
         status = driver.cuPointerGetAttribute(ctypes.byref(value), attribute, ctypes.c_uint64(pointer))
         if status not in (0, _INVALID_VALUE):  # such as CUDA_ERROR_NOT_INITIALIZED
             return None
-        attributes[attribute] = value.value if status == 0 else 0  # an address that CUDA does not know is the host's
+        attributes[attribute] = value.value if status == 0 else 0  # host memory, if CUDA does not know the address
     if attributes[_POINTER_MANAGED]:
         return "managed memory"
     return f"cuda:{cuda_device_of(pointer)}" if attributes[_POINTER_MEMORY_TYPE] == _DEVICE_MEMORY else "host memory"
@@ -206,7 +206,7 @@ def cuda_place(pointer: int) -> str | None:
 
 @cache
 def _cuda_driver() -> ctypes.CDLL | None:
-    """The CUDA driver, initialised by whoever owns CUDA memory; None where it is not installed."""
+    """The CUDA driver, initialised by the owner of the CUDA memory; None if it is not installed."""
     try:
         return ctypes.CDLL("libcuda.so.1")
     except OSError:
@@ -214,9 +214,9 @@ def _cuda_driver() -> ctypes.CDLL | None:
 
 
 def hip_archs(ordinal: int, nodes: Path = _KFD_NODES) -> tuple[str, ...]:
-    """Architectures of the device's target, which the kernel driver's topology tells; the target where none has it.
+    """Architectures for the device's target from the kernel driver's topology; the target itself if none matches.
 
-    No runtime is loaded, so forking stays safe.
+    Loads no runtime, so forking stays safe.
     """
     versions = []
     for node in sorted(nodes.glob("*"), key=lambda path: int(path.name)) if nodes.is_dir() else ():

@@ -1,4 +1,4 @@
-"""Errors of this package: one class for each failure that callers may want to handle in their own way."""
+"""Errors of this package: one class for each failure that callers may want to handle separately."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from kernelwright.problems.errors import ProblemError as ProblemError
 
 
 class NativeLibraryError(KernelwrightError):
-    """libkernelwright.so is missing or of another version."""
+    """libkernelwright.so is missing or has another version."""
 
 
 class LibraryNotFoundError(KernelwrightError, FileNotFoundError):
@@ -25,7 +25,7 @@ class DigestMismatchError(KernelwrightError):
 
 
 class LibraryLoadError(KernelwrightError, OSError):
-    """The dynamic loader refuses the library, or the file is no kernel library."""
+    """The dynamic loader refuses the library, or the file is not a kernel library."""
 
 
 class AbiMismatchError(KernelwrightError):
@@ -33,7 +33,7 @@ class AbiMismatchError(KernelwrightError):
 
 
 class ArchMismatchError(KernelwrightError):
-    """The library or kernel is for another architecture than the device."""
+    """The library or kernel targets another architecture than the device's."""
 
 
 class DeviceError(KernelwrightError):
@@ -41,30 +41,31 @@ class DeviceError(KernelwrightError):
 
 
 class DeviceNameError(DeviceError, ValueError):
-    """The text names no device, on any machine."""
+    """The text names no device of any machine."""
 
 
 class ArrayError(KernelwrightError, ValueError):
-    """Arrays that do not fit together, or that a kernel cannot address."""
+    """Arrays do not fit together, or a kernel cannot address them."""
 
 
 class TraceError(KernelwrightError, ValueError):
-    """The file is no trace of recorded problems, or not of this version."""
+    """The file is not a trace of recorded problems, or has another version."""
 
 
 class SelectionError(KernelwrightError, ValueError):
-    """An unknown selection, kernel name or priority."""
+    """Unknown selection, kernel name or priority."""
 
 
 class NoKernelError(KernelwrightError, LookupError):
     """No kernel of the dispatcher serves the problem.
 
-    :ivar reason: one line: what was asked, and why kernels refuse it.
-    :ivar advice: lines on what to do: the nearest kernel, and what makes one. ``str()`` is the reason and these.
+    :ivar reason: one line: the request, and why kernels refuse it.
+    :ivar advice: lines on what to do: the nearest kernel, and how to build one. ``str()`` is the reason and these
+        lines.
     """
 
     def __init__(self, reason: str = "", *advice: str, later: Callable[[], tuple[str, ...]] | None = None) -> None:
-        """``later`` makes the advice when somebody reads it: programs that go on without a kernel do not pay for it."""
+        """``later`` builds the advice when it is read: programs that go on without a kernel do not pay for it."""
         super().__init__(reason)
         self.reason = reason
         self._advice = advice
@@ -72,13 +73,13 @@ class NoKernelError(KernelwrightError, LookupError):
 
     @property
     def advice(self) -> tuple[str, ...]:
-        """What :meth:`__init__` was given."""
+        """Lines of advice, see :meth:`__init__`."""
         if self._later is not None:
             self._advice, self._later = self._later(), None
         return self._advice
 
     def __reduce__(self) -> tuple[type[NoKernelError], tuple[str, ...]]:
-        """As texts: other processes have no dispatcher to ask."""
+        """Pickle as texts: other processes have no dispatcher to ask."""
         return type(self), (self.reason, *self.advice)
 
     def __str__(self) -> str:

@@ -1,4 +1,4 @@
-"""Why a kernel was chosen: the whole ranking, with scores and refusals."""
+"""Why a kernel was chosen: the complete ranking, with scores and refusals."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ BOUNDS = "times are bounds by stated rates; never measured by us"
 
 @dataclass(frozen=True)
 class Estimate:
-    """What the analytic model predicts for one kernel.
+    """The analytic model's prediction for one kernel.
 
     :ivar tiles: output tiles, over all slices of k.
-    :ivar waves: rounds in which the compute units work through the tiles.
+    :ivar waves: rounds in which the compute units process the tiles.
     :ivar compute_us: microseconds of arithmetic.
     :ivar fill_us: microseconds to move operands from caches to LDS; 0 on CPUs.
     :ivar memory_us: microseconds to move operands and results through memory.
@@ -43,11 +43,11 @@ class Estimate:
 
 @dataclass(frozen=True)
 class RankedValue:
-    """A value of what the problem leaves open, with which a kernel serves it.
+    """One value of a quantity that the problem leaves open, with which a kernel serves the problem.
 
-    :ivar value: the number of slices or splits; 0 where nothing is open.
-    :ivar choices: the same in words, such as ``split_k=4``.
-    :ivar score: as of :class:`RankedKernel`; None for a value that cannot be used.
+    :ivar value: the number of slices or splits; 0 if nothing is open.
+    :ivar choices: the value in words, such as ``split_k=4``.
+    :ivar score: as for :class:`RankedKernel`; None for a value that cannot be used.
     """
 
     value: int
@@ -63,14 +63,14 @@ class RankedKernel:
     :ivar score: lower is better: microseconds for analytic selection; None for a kernel that cannot be used.
     :ivar reason: why the kernel cannot be used, else None.
     :ivar supported: whether the kernel itself accepts the problem.
-    :ivar lacks_features: whether the device lacks instructions that the kernel needs, whatever the problem.
+    :ivar lacks_features: whether the device lacks instructions that the kernel needs for any problem.
     :ivar priority: see :meth:`Dispatcher.set_priority`.
-    :ivar estimate: the analytic model's prediction, where it made one.
-    :ivar choices: what would be chosen for the kernel where the problem leaves it open, such as ``split_k=4``; empty
-        if nothing is open or the kernel does not serve the problem.
-    :ivar values: where the problem leaves something open, every value with which the kernel serves it, best first; the
-        first one is what ``score``, ``estimate`` and ``choices`` are of.
-    :ivar short: the kernel in a few words, as :attr:`KernelEntry.short`; by default the name.
+    :ivar estimate: the analytic model's prediction, if it made one.
+    :ivar choices: the kernel's values of what the problem leaves open, such as ``split_k=4``; empty if nothing is open
+        or the kernel does not serve the problem.
+    :ivar values: if the problem leaves something open, every value with which the kernel serves it, best first;
+        ``score``, ``estimate`` and ``choices`` belong to the first one.
+    :ivar short: a short description as :attr:`KernelEntry.short`; by default the name.
     """
 
     name: str
@@ -89,11 +89,11 @@ class RankedKernel:
     lacks_features: bool = False
 
     def __post_init__(self) -> None:
-        """A name is short enough where there is nothing shorter."""
+        """Default ``short`` to the name."""
         object.__setattr__(self, "short", self.short or self.name)
 
     def __repr__(self) -> str:
-        """Rank, a few words and score, or why it cannot be used."""
+        """Rank, short description and score, or why the kernel cannot be used."""
         said = self.reason if self.rank is None else f"rank {self.rank}, score {self.score}"
         return f"<RankedKernel {self.arch}: {self.short}\n {said}{self.choices and f', {self.choices}'}>"
 
@@ -104,7 +104,7 @@ class StageExplanation:
 
     :ivar problem: the problem of the stage, as JSON values.
     :ivar reason: why ``chosen`` was chosen, or that no kernel serves the stage.
-    :ivar chosen: the kernel that would run; None where no kernel serves the stage.
+    :ivar chosen: the kernel that would run; None if no kernel serves the stage.
     :ivar kernels: all kernels, best first, refused ones last.
     :ivar ranked_by: what ordered them: ``predicted time``, ``priority``, ``name``, or the name of a model or function.
     """
@@ -117,19 +117,19 @@ class StageExplanation:
 
     @classmethod
     def parse(cls, raw: Mapping[str, Any], short: Mapping[str, str]) -> StageExplanation:
-        """From the native dispatcher's JSON; ``short`` has words for identities."""
+        """Parse the native dispatcher's JSON; ``short`` maps identities to short descriptions."""
         kernels = tuple(_ranked(entry, short.get(entry["identity"], "")) for entry in raw["kernels"])
         chosen = next((kernel for kernel in kernels if kernel.identity == raw["chosen"]), None)
         return cls(raw["problem"], raw["reason"], chosen, kernels, raw["ranked_by"])
 
     def __repr__(self) -> str:
-        """Reason, what ranked, and the chosen kernel."""
+        """Reason, ranking criterion and the chosen kernel."""
         chosen = "none" if self.chosen is None else self.chosen.short
         return f"<StageExplanation: {chosen} of {len(self.kernels)},\n ranked by {self.ranked_by}: {self.reason}>"
 
     @property
     def pairs(self) -> tuple[tuple[RankedKernel, RankedValue], ...]:
-        """Every kernel with every value that can be used, best first."""
+        """Every kernel with every usable value, best first."""
         scored = [
             (value.score, kernel, value)
             for kernel in self.kernels
@@ -144,11 +144,12 @@ class Explanation:
     """The ranking of every kernel for one problem, best first; ``str()`` is a table.
 
     :ivar problem: the problem.
-    :ivar selection: what the dispatcher was asked for, such as ``auto``; ``ranked_by`` says what that came to.
-    :ivar stages: the ranking of each stage: one, unless a launch starts several kernels one behind the other. After a
-        stage that no kernel serves, there are no more.
-    :ivar simulated: name of the simulated device, or None. Scores in microseconds are then predictions for real
-        hardware; nothing was measured.
+    :ivar selection: the selection requested of the dispatcher, such as ``auto``; ``ranked_by`` says what it resolved
+        to.
+    :ivar stages: the ranking of each stage: one, unless a launch starts several kernels in sequence. A stage that no
+        kernel serves is the last one.
+    :ivar simulated: name of the simulated device, or None. On such a device, scores in microseconds are predictions for
+        real hardware; nothing was measured.
     """
 
     problem: Problem
@@ -160,14 +161,14 @@ class Explanation:
     def parse(
         cls, problem: Problem, text: str, simulated: str | None = None, short: Mapping[str, str] | None = None
     ) -> Explanation:
-        """From the native dispatcher's JSON; ``short`` has words for identities of kernels."""
+        """Parse the native dispatcher's JSON; ``short`` maps identities of kernels to short descriptions."""
         raw = json.loads(text)
         stages = tuple(StageExplanation.parse(stage, short or {}) for stage in raw.get("stages", [raw]))
         return cls(problem, raw["selection"], stages, simulated)
 
     @property
     def chosen(self) -> RankedKernel | None:
-        """The kernel that would run, of several stages the first; None where no kernel serves the problem."""
+        """The kernel that would run, the first of several stages; None if no kernel serves the problem."""
         return self.stages[0].chosen if self.stages[-1].chosen is not None else None
 
     @property
@@ -177,12 +178,12 @@ class Explanation:
 
     @property
     def ranked_by(self) -> str:
-        """What compared the kernels of the first stage: ``predicted time``, or what a model or function is called."""
+        """What ranked the kernels of the first stage: ``predicted time``, or the name of a model or function."""
         return self.stages[0].ranked_by
 
     @property
     def kernels(self) -> tuple[RankedKernel, ...]:
-        """All kernels of the first stage's ranking, best first, refused ones last."""
+        """All kernels ranked for the first stage, best first, refused ones last."""
         return self.stages[0].kernels
 
     def __iter__(self) -> Iterator[RankedKernel]:
@@ -190,7 +191,7 @@ class Explanation:
         return iter(self.kernels)
 
     def __len__(self) -> int:
-        """How many kernels were considered."""
+        """Number of kernels considered."""
         return len(self.kernels)
 
     def __repr__(self) -> str:
@@ -203,7 +204,7 @@ class Explanation:
         return f"{self.problem}, selection {self.selection}{ranked}: {self.reason}"
 
     def __str__(self) -> str:
-        """A table with a line for each kernel of each stage that serves it, and one for each reason of the others."""
+        """A table with a line for each usable kernel of each stage, and one for each reason why others are refused."""
         lines = [self._title]
         if self.simulated is not None:
             lines.append(f"simulated on {self.simulated}: times are predictions for real hardware, not measured")
@@ -219,7 +220,7 @@ class Explanation:
 
 
 def _rows(kernels: tuple[RankedKernel, ...]) -> list[tuple[str, str, RankedKernel]]:
-    """Rank, label and kernel of each line; kernels that are refused for one reason share a line."""
+    """Rank, label and kernel of each line; kernels refused for the same reason share a line."""
     shared = Counter(kernel.short for kernel in kernels)
     refused: dict[tuple[str, str | None], list[RankedKernel]] = {}
     rows = []
@@ -237,7 +238,7 @@ def _rows(kernels: tuple[RankedKernel, ...]) -> list[tuple[str, str, RankedKerne
 
 @functools.lru_cache
 def claim_of(arch: str) -> str:
-    """What times of an architecture that ships rest on; empty where they were measured here, and for other names."""
+    """Basis of the times of a shipped architecture; empty if they were measured here, and for other names."""
     if arch in arch_files.own_names() or arch not in arch_files.names():
         return ""
     facts, _ = arch_files.read(arch)
@@ -264,7 +265,7 @@ def _ranked(entry: dict[str, Any], short: str) -> RankedKernel:
     fields = dict(entry)
     estimate = fields.pop("estimate", None)
     values = tuple(RankedValue(**value) for value in fields.pop("values", ()))
-    # A score can be beyond what JSON holds; the native side writes null for it.
+    # A score can exceed the range of JSON numbers; the native side then writes null.
     return RankedKernel(
         **fields, estimate=None if estimate is None else Estimate(**estimate), values=values, short=short
     )

@@ -12,14 +12,14 @@ _WORDS: dict[str, Words] = {}
 
 
 def register_words(op: str, words: Words) -> None:
-    """What words specs with this ``op`` have. ``words`` may raise KeyError for a spec that lacks fields."""
+    """Register the wording of specs with this ``op``. ``words`` may raise KeyError for a spec that lacks fields."""
     _WORDS[op] = words
 
 
 def short_name(spec: Mapping[str, Any], name: str) -> str:
-    """A kernel in the words of its operation; ``name`` where the operation or its spec is unknown here.
+    """Describe a kernel in the words of its operation; ``name`` if the operation or its spec is unknown here.
 
-    Kernels that differ in details, such as padding, may share a short name.
+    Kernels that differ only in details, such as padding, may share a short name.
     """
     try:
         return _WORDS[spec["op"]](spec)
@@ -28,7 +28,7 @@ def short_name(spec: Mapping[str, Any], name: str) -> str:
 
 
 def extents(extent: Mapping[str, Any]) -> str:
-    """E.g. ``128x128x32``."""
+    """Format extents, such as ``128x128x32``."""
     return f"{extent['m']}x{extent['n']}x{extent['k']}"
 
 
@@ -38,12 +38,12 @@ class KernelEntry:
 
     :ivar name: readable name, unique within an architecture; never parsed.
     :ivar identity: 64 hex digits, the sha256 of the canonical JSON of architecture and spec.
-    :ivar arch: architecture that the kernel was compiled for, such as ``gfx942``.
+    :ivar arch: target architecture, such as ``gfx942``.
     :ivar spec: the spec that the kernel was built from, as JSON values.
     :ivar features: features that the device must have beyond ``arch``, separated by spaces.
     :ivar object_sha256: sha256 of the object file that the library links for the kernel, or None. An AMD kernel has two
-        (descriptor and embedded code object): sha256 of their digests in hex, one after another. It tells whether two
-        builds made the same kernel.
+        (descriptor and embedded code object): sha256 of their concatenated hex digests. It tells whether two builds
+        made the same kernel.
     :ivar resources: registers, LDS and so on as docs/resources.md lists them, or None.
     """
 
@@ -61,35 +61,35 @@ class KernelEntry:
 
     @property
     def short(self) -> str:
-        """The kernel in a few words, such as ``bf16 rcr 128x128x32 +D gelu``; several kernels may share them."""
+        """Short description, such as ``bf16 rcr 128x128x32 +D gelu``; several kernels may share it."""
         return short_name(self.spec, self.name)
 
     def __repr__(self) -> str:
-        """Architecture, a few words and the beginning of the identity, then the name."""
+        """Architecture, short description and the beginning of the identity, then the name."""
         said = f"{type(self).__name__} {self.arch}: {self.short}"
         return f"<{said}, {self.identity[:12]}{(self.short != self.name and chr(10) + ' ' + self.name) or ''}>"
 
 
 @dataclass(frozen=True, repr=False)
 class Candidate(KernelEntry):
-    """A kernel that serves a problem, with a value of what the problem leaves open: what a selection function scores.
+    """A kernel that serves a problem, with a value of what the problem leaves open; selection functions score these.
 
-    :ivar value: slices of k, of GEMM and backward weight of convolutions; splits of attention; 0 where the problem
-        leaves nothing open.
+    :ivar value: slices of k for GEMM and for convolution backward weight; splits for attention; 0 if the problem leaves
+        nothing open.
     """
 
     value: int = 0
 
     def __repr__(self) -> str:
-        """As of the kernel, with the value."""
+        """The kernel's ``repr`` with the value."""
         return f"{super().__repr__()[:-1]} value={self.value}>"
 
     @classmethod
     def of(cls, kernel: KernelEntry, value: int) -> Candidate:
-        """The kernel with a value."""
+        """Pair the kernel with a value."""
         return cls(**vars(kernel), value=value)
 
 
 def count_of(number: int, noun: str) -> str:
-    """E.g. ``1 kernel`` or ``4 kernels``."""
+    """Format a count, such as ``1 kernel`` or ``4 kernels``."""
     return f"{number} {noun}{'s' * (number != 1)}"

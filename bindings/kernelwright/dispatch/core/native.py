@@ -1,6 +1,6 @@
-"""The frame of the C ABI in ctypes, libkernelwright.so with its functions, and its statuses as exceptions.
+"""The C ABI frame in ctypes: libkernelwright.so, its functions, and its statuses as exceptions.
 
-The library is loaded on first use. Structs of an operation stand in its own folder.
+The library is loaded on first use. Each operation's folder defines its own structs.
 """
 
 from __future__ import annotations
@@ -113,7 +113,7 @@ class LibraryStruct(ctypes.Structure):
         ("check_device", CheckDevice),
         ("last_error", LastError),
         ("set_num_threads", SetNumThreads),
-        ("set_runtime", SetRuntime),  # only where struct_size reaches it
+        ("set_runtime", SetRuntime),  # only if struct_size reaches it
     ]
 
 
@@ -199,7 +199,7 @@ class TorchCount(ctypes.Structure):
 
 
 class Extension(Protocol):
-    """The extension module, of CPython's stable ABI: ``dispatcher_cpp/src/python/module.cpp``."""
+    """The extension module, built for CPython's stable ABI: ``dispatcher_cpp/src/python/module.cpp``."""
 
     def bound_call(
         self,
@@ -212,16 +212,16 @@ class Extension(Protocol):
         keep: object,
         /,
     ) -> Callable[[], Any]:
-        """A function that launches and returns ``result``; after a launch that fails ``failed(status)``, which raises.
+        """A function that launches and returns ``result``; a failed launch calls ``failed(status)``, which raises.
 
-        Structs are given by their addresses; ``keep`` owns them.
+        Structs are passed by address; ``keep`` owns them.
         """
 
     def array_address(self, array: Any, /) -> int:
         """The address of a NumPy array's first element."""
 
     def array_addresses(self, arrays: tuple[Any, ...], outputs: int, /) -> list[int | None] | None:
-        """Those of NumPy arrays, None for None; None if one is not aligned, or of the last ``outputs`` read-only."""
+        """Addresses of NumPy arrays, None for None; None if any is misaligned or a read-only output."""
 
 
 _SIGNATURES: dict[str, tuple[Any, list[Any]]] = {
@@ -262,7 +262,7 @@ _loaded: tuple[ctypes.CDLL, Extension] | None = None
 
 
 def _after_fork() -> None:
-    """A child has one thread; the lock may have been another's."""
+    """A child has one thread; another thread may have held the lock."""
     global _lock
     _lock = threading.Lock()
 
@@ -356,15 +356,15 @@ def check(status: int, invalid: type[errors.KernelwrightError] | None = None) ->
 
 
 def fp8_is_fnuz(library: Any) -> bool:
-    """Whether kernels of a library read 8-bit floats in the FNUZ formats; else in those of OCP."""
+    """Whether a library's kernels read 8-bit floats in the FNUZ formats instead of the OCP ones."""
     return bool(library.contents.arch.contents.fp8_format == FP8_FNUZ)
 
 
 def text_of(call: Callable[[Any, int, Any], int]) -> str:
-    """The text that ``call(buffer, bytes, needed)`` writes, of any length."""
+    """The text, of any length, that ``call(buffer, bytes, needed)`` writes."""
     needed = c_size_t(0)
     status = call(None, 0, byref(needed))
-    while status == BUFFER_TOO_SMALL:  # it may grow between two calls
+    while status == BUFFER_TOO_SMALL:  # the text may grow between two calls
         buffer = ctypes.create_string_buffer(needed.value)
         status = call(buffer, needed.value, byref(needed))
         if status == OK:

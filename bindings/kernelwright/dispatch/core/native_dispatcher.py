@@ -1,4 +1,4 @@
-"""A dispatcher of libkernelwright: kernels registered, one selection, plans by problem."""
+"""A dispatcher of libkernelwright: registered kernels, one selection, plans by problem."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ V = TypeVar("V")
 
 
 class NativeDispatcher:
-    """Owns a ``kw_dispatcher`` and the plans made by it. Threads may share it."""
+    """Owns a ``kw_dispatcher`` and the plans it made. Threads may share it."""
 
     def __init__(self, device: Device, kernels: dict[str, KernelEntry], descriptors: Sequence[Any]) -> None:
         """``kernels`` by identity; ``descriptors`` are the tables of their libraries. Raises LibraryLoadError."""
@@ -66,14 +66,14 @@ class NativeDispatcher:
             native.check(status, LibraryLoadError)
 
     def add(self, kernels: Mapping[str, KernelEntry], descriptor: Any) -> None:
-        """Add a library. Plans that were made stay; calls ask anew. Raises LibraryLoadError."""
+        """Add a library. Existing plans stay; calls select anew. Raises LibraryLoadError."""
         for identity, kernel in kernels.items():  # before the native side can choose them
             self.kernels.setdefault(identity, kernel)
         native.check(self.native.kw_dispatcher_add_descriptor(self.handle, descriptor, None), LibraryLoadError)
         self._clear()
 
     def ask_for_more(self, more: Callable[[Problem], None]) -> None:
-        """Call ``more`` for a problem that no kernel serves, which adds a library or raises NoKernelError."""
+        """Call ``more`` for a problem that no kernel serves; it adds a library or raises NoKernelError."""
         self._more = more
 
     def _create(self) -> ctypes.c_void_p:
@@ -90,22 +90,22 @@ class NativeDispatcher:
         return handle
 
     def new_cache(self) -> Cache[Any, Any]:
-        """A cache that is emptied whenever other kernels may be selected."""
+        """A cache that is emptied whenever selection may change."""
         made: Cache[Any, Any] = Cache(PLAN_LIMIT)
         self._caches.append(made)
         return made
 
     def on_clear(self, react: Callable[[], None]) -> None:
-        """Have ``react`` called, once however often it was given, whenever other kernels may be selected."""
+        """Have ``react`` called, once however often it was given, whenever selection may change."""
         self._reactions[react] = None
 
     def check_memory(self, device: str) -> None:
-        """ArrayError for arrays that are elsewhere than the memory of the dispatcher's device."""
+        """Raise ArrayError for arrays that are not in the memory of the dispatcher's device."""
         if device != self.device.memory:
             raise ArrayError(f"arrays are on {device}; allowed by this dispatcher: {self.device.memory}")
 
     def made_on(self, stream: int | None, family: str, make: Callable[[], Any]) -> Any:
-        """What ``make`` returns, which allocates or copies with an array library, on the stream of a launch."""
+        """Return ``make()``, which allocates or copies with an array library, run on the stream of a launch."""
         if stream is None:
             return make()
         with on_stream(stream, family, self.device.memory):
@@ -163,16 +163,16 @@ class NativeDispatcher:
         native.check(self.native.kw_dispatcher_set_num_threads(self.handle, count), SelectionError)
 
     def plan(self, problem: Problem) -> OperationPlan[Any]:
-        """The plan for a problem, of the type that its operation says. Raises NoKernelError."""
+        """The plan for a problem, of its operation's plan type. Raises NoKernelError."""
         try:
             return self.plan_reading(problem)
         except NoKernelError as error:
             return self.plan_refused(problem, error)
 
     def plan_refused(self, problem: Problem, error: NoKernelError) -> OperationPlan[Any]:
-        """The plan of a problem that no kernel serves yet, with a library that the fallback makes.
+        """The plan of a problem that no kernel serves yet, with a library made by the fallback.
 
-        Without one, tells who records that the problem is refused; NoKernelError says what to do about it.
+        Without a fallback, tells the recorder that the problem is refused and raises NoKernelError with advice.
         """
         also: tuple[str, ...] = ()
         if self._more is not None:
@@ -187,12 +187,12 @@ class NativeDispatcher:
 
     def _plan_with_more(self, problem: Problem, more: Callable[[Problem], None]) -> OperationPlan[Any]:
         with contextlib.suppress(NoKernelError):
-            return self.plan_reading(problem)  # another thread has added its kernel meanwhile
+            return self.plan_reading(problem)  # another thread has added its kernel in the meantime
         more(problem)
         return self.plan_reading(problem)
 
     def plan_reading(self, problem: Problem) -> OperationPlan[Any]:
-        """:meth:`plan` of one of several readings of the same arrays: another one may be served."""
+        """:meth:`plan` for one of several readings of the same arrays: another reading may be served."""
         plan = self.plans.get(problem)
         if plan is not None:
             return plan
@@ -227,13 +227,13 @@ class NativeDispatcher:
         )  # fmt: skip
 
     def check(self, status: int, invalid: type[KernelwrightError] | None = None) -> None:
-        """Raise what a failed status means, or what the selection's function raised."""
+        """Raise the error of a failed status, or the exception of the selection function."""
         if status and self._score is not None:
             self._score.raise_pending()
         native.check(status, invalid)
 
     def explain(self, problem: Problem) -> str:
-        """The ranking of every kernel, as JSON. ProblemError if ``problem`` is no problem."""
+        """The ranking of every kernel, as JSON. Raises ProblemError if ``problem`` is not a problem."""
         operation.of_problem(problem)
         struct = problem.native()
         try:
@@ -252,7 +252,7 @@ class NativeDispatcher:
 
 
 def _integer(name: str, value: object, least: int, most: int, also: str = "") -> int:
-    """``value`` as an integer from ``least`` to ``most``, which ctypes would not check. SelectionError for another."""
+    """Check that ``value`` is an integer from ``least`` to ``most``, which ctypes would not. SelectionError if not."""
     try:
         number = operator.index(value)  # type: ignore[arg-type]
     except TypeError:
@@ -263,18 +263,18 @@ def _integer(name: str, value: object, least: int, most: int, also: str = "") ->
 
 
 class Methods:
-    """What gives :class:`kernelwright.dispatch.Dispatcher` the calls of an operation.
+    """Base of the classes that give :class:`kernelwright.dispatch.Dispatcher` the calls of an operation.
 
-    The classes that derive from this one are listed by :mod:`kernelwright.dispatch.operation_methods`.
+    Derived classes are listed by :mod:`kernelwright.dispatch.operation_methods`.
     """
 
     _core: NativeDispatcher
 
     def _begin(self) -> None:
-        """Make what the calls keep. The core is there; a class calls that of its base first."""
+        """Create the state of the calls. The core exists already; an override calls its base first."""
 
     def explain(self, problem: Problem, /) -> Explanation:
-        """Every kernel with its score, or with the reason why it cannot be used. Never raises NoKernelError."""
+        """Rank every kernel with its score, or with the reason why it cannot be used. Never raises NoKernelError."""
         device = self._core.device
         simulated_on = device.name if device.simulated else None
         short = {identity: kernel.short for identity, kernel in self._core.kernels.items()}

@@ -1,4 +1,4 @@
-"""What the core asks of an operation, and the operations that are registered."""
+"""The interface that the core requires of an operation, and the registered operations."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class Problem(Protocol):
-    """What to compute, independent of the kernel that computes it. Hashable: plans are cached by problem."""
+    """A computation, independent of the kernel that performs it. Hashable: plans are cached by problem."""
 
     @property
     def flops(self) -> int:
@@ -38,9 +38,9 @@ class Operation:
     :ivar problem: the Python type of its problems.
     :ivar plan: makes the plan of a problem from a native plan.
     :ivar from_native: reads the C struct of a problem at an address.
-    :ivar recorded: what traces call its problems, by default its name; operations with one problem type share it.
-    :ivar asked: fields, with their values, that the spec of a kernel must have to serve a problem, of which a given
-        spec serves the others anyway: what :class:`NoKernelError` compares the nearest kernels by.
+    :ivar recorded: name of its problems in traces, by default its name; operations with one problem type share it.
+    :ivar asked: fields, with their values, that a kernel's spec must have to serve a problem, without those that a
+        given spec serves anyway: :class:`NoKernelError` ranks the nearest kernels by them.
     """
 
     name: str
@@ -57,7 +57,7 @@ _BY_PROBLEM: dict[type[Any], Operation] = {}
 
 
 def register(operation: Operation) -> Operation:
-    """Make an operation known to every dispatcher of the process; ValueError where its code is taken by another."""
+    """Register an operation with every dispatcher of the process. Raises ValueError if its code is taken by another."""
     known = _BY_CODE.setdefault(operation.code, operation)
     if known != operation:
         raise ValueError(f"operation {operation.name} has code {operation.code}, which {known.name} has; take another")
@@ -65,7 +65,7 @@ def register(operation: Operation) -> Operation:
 
 
 def of_problem(problem: object) -> Operation:
-    """The operation of a problem. ProblemError if ``problem`` is no problem of a registered operation."""
+    """The operation of a problem. Raises ProblemError if ``problem`` is not a problem of a registered operation."""
     for kind in type(problem).__mro__:
         if kind in _BY_PROBLEM:
             return _BY_PROBLEM[kind]
@@ -74,9 +74,9 @@ def of_problem(problem: object) -> Operation:
 
 
 def fewest_fields(problem: Any) -> dict[str, Any]:
-    """The fields without which the problem would not be the same."""
+    """The smallest set of fields that makes an equal problem."""
     given = {one.name: getattr(problem, one.name) for one in fields(problem) if one.init}
-    for name in reversed(list(given)):  # what follows from a field stands behind it
+    for name in reversed(list(given)):  # derived fields stand after those that they follow from
         rest = {key: value for key, value in given.items() if key != name}
         with contextlib.suppress(TypeError, ProblemError):
             if type(problem)(**rest) == problem:
@@ -85,5 +85,5 @@ def fewest_fields(problem: Any) -> dict[str, Any]:
 
 
 def from_native(address: int) -> Any:
-    """The Python problem of the C struct at an address."""
+    """Read the Python problem from the C struct at an address."""
     return _BY_CODE[native.ProblemHead.from_address(address).op].from_native(address)

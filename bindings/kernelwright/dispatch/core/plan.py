@@ -1,7 +1,8 @@
 """Plans: a problem with the kernels that compute it, launched again and again with different memory.
 
-:class:`OperationPlan` holds what no operation changes: the native plan, workspaces, streams, threads and simulated
-devices. A :class:`Binder` of the operation checks its arrays and writes their addresses into its argument struct.
+:class:`OperationPlan` holds the parts common to all operations: the native plan, workspaces, streams, threads and
+    simulated devices. An operation's :class:`Binder` checks its arrays and writes their addresses into its argument
+    struct.
 """
 
 from __future__ import annotations
@@ -23,8 +24,8 @@ from kernelwright.dispatch.recording import counting
 
 P = TypeVar("P")
 
-Operands = tuple[Any, ...]  # arrays, inputs before outputs; None where an optional one is absent
-Addresses = Sequence[Any]  # one for each operand: int, or None where it is absent
+Operands = tuple[Any, ...]  # arrays, inputs before outputs; None for an absent optional operand
+Addresses = Sequence[Any]  # one for each operand: int, or None if it is absent
 
 _ADDRESSES = {int, type(None)}
 
@@ -46,14 +47,14 @@ class Selection:
 
 @dataclass(frozen=True)
 class Stage:
-    """One kernel of a plan; a launch starts all stages, one behind the other.
+    """One kernel of a plan; a launch starts all stages in sequence.
 
     :ivar kernel: the kernel.
     :ivar reason: why it was chosen, in a few words.
-    :ivar choices: what was chosen for it, such as ``split_k=4``; empty if nothing was open.
+    :ivar choices: its values of what the problem leaves open, such as ``split_k=4``; empty if nothing was open.
     :ivar workspace_bytes: bytes of scratch memory that the kernel itself needs.
     :ivar scratch_bytes: bytes of results that it leaves in the workspace for later stages.
-    :ivar scratch_offset: where in the workspace these begin, in bytes.
+    :ivar scratch_offset: their offset in the workspace, in bytes.
     """
 
     kernel: KernelEntry
@@ -67,7 +68,7 @@ class Stage:
 
 @dataclass(frozen=True)
 class NativePlan:
-    """A plan of libkernelwright and what it reports. ``owner`` keeps alive what the native plan refers to."""
+    """A plan of libkernelwright and its reported properties. ``owner`` keeps alive what the native plan refers to."""
 
     handle: ctypes.c_void_p
     stages: tuple[Stage, ...]
@@ -79,7 +80,7 @@ class NativePlan:
 
 
 class View(Protocol):
-    """What the core reads of a checked array."""
+    """The properties of a checked array that the core reads."""
 
     @property
     def pointer(self) -> int:
@@ -99,10 +100,10 @@ class View(Protocol):
 
 
 class Guard(Protocol):
-    """Recognises arrays whose metadata is that of arrays which passed all checks."""
+    """Recognises arrays with the metadata of arrays that passed all checks."""
 
     def addresses(self, operands: Operands, keyed: bool = False) -> Addresses | None:
-        """Their addresses, or None where the arrays must be checked."""
+        """Their addresses, or None if the arrays must be checked."""
 
 
 class Binder(Protocol):
@@ -114,32 +115,32 @@ class Binder(Protocol):
         """An argument struct for one thread."""
 
     def check(self, operands: Operands, stream: int | None) -> Sequence[View | None]:
-        """View the arrays. ArrayError unless the plan's kernel can be launched with them."""
+        """View the arrays. Raises ArrayError unless the plan's kernel can be launched with them."""
 
     def names(self) -> Sequence[str]:
-        """What errors call the operands."""
+        """Names of the operands in errors."""
 
     def guard(self, operands: Operands) -> Guard | None:
-        """A guard for checked arrays; None for kinds of arrays that are quicker to check again."""
+        """A guard for checked arrays; None for kinds of arrays that are faster to check again."""
 
     def write_notice(self, operands: Operands, bound: bool = False) -> Callable[[Operands], None] | None:
-        """What to call after a launch, so that the array library knows what was written; None where none needs it.
+        """A function to call after a launch, which tells the array library what was written; None if not needed.
 
         ``bound``: for a bound plan, whose caller may have waived it.
         """
 
     def bind(self, args: Any, addresses: Addresses) -> bool:
-        """Write guarded addresses; False, with nothing written, where outputs may share memory with other operands."""
+        """Write guarded addresses. False, with nothing written, if outputs may share memory with other operands."""
 
     def write(self, args: Any, addresses: Addresses) -> None:
-        """Write addresses. struct.error for what is no address."""
+        """Write addresses. Raises struct.error for a value that is not an address."""
 
     def regions(self, args: Any) -> list[Region]:
-        """The memory that a launch with these arguments may access, beside its workspace."""
+        """The memory that a launch with these arguments may access, besides its workspace."""
 
 
 class Checked(NamedTuple):
-    """What a plan remembers of arrays that passed its checks."""
+    """State remembered about arrays that passed a plan's checks."""
 
     guard: Guard
     family: str
@@ -148,7 +149,7 @@ class Checked(NamedTuple):
 
 
 class _LaunchState:
-    """What one thread, or one bound plan, reuses between launches: its two structs, the call, and the workspaces."""
+    """State that one thread or bound plan reuses between launches: two structs, the call, and the workspaces."""
 
     __slots__ = ("__weakref__", "addresses_checked", "arenas", "args", "frame", "kept", "launch", "scratch", "stream")
 
@@ -159,21 +160,21 @@ class _LaunchState:
         self.launch: Callable[[], Any]  # set by the plan
         self.addresses_checked = False
         self.scratch: workspace.Scratch | None = None  # makes workspaces that no other launch uses
-        self.kept: object = None  # one of them, until it is launched
-        self.stream: int | None = None  # the stream that stands in frame, with its workspace; None: write them again
+        self.kept: object = None  # one of these workspaces, until it is launched
+        self.stream: int | None = None  # the stream in the frame, with its workspace; None: write both again
 
 
 class OperationPlan(Generic[P]):
-    """A problem with its kernel, called again and again with different memory. Threads may share a plan.
+    """A problem with its kernel, launched repeatedly with different memory. Threads may share a plan.
 
     :ivar problem: the problem.
     :ivar selection: the kernel of the first stage, and why the plan's kernels were chosen.
-    :ivar stages: the kernels that a launch starts, in their order.
-    :ivar choices: what was chosen where the problem leaves it open, such as ``split_k=4``; ``name=value``, separated by
+    :ivar stages: the kernels that a launch starts, in order.
+    :ivar choices: chosen values of what the problem leaves open, such as ``split_k=4``; ``name=value``, separated by
         spaces.
     :ivar device: name of the device, such as ``cuda:0``.
-    :ivar workspace_bytes: bytes of scratch memory that a launch needs. Unless they are given, they come from memory
-        that all plans share in one thread and stream; see :func:`kernelwright.dispatch.trim`.
+    :ivar workspace_bytes: bytes of scratch memory that a launch needs. Unless the caller provides a workspace, it is
+        memory that all plans of one thread and stream share; see :func:`kernelwright.dispatch.trim`.
     """
 
     __slots__ = (
@@ -182,7 +183,7 @@ class OperationPlan(Generic[P]):
     )  # fmt: skip
 
     def __init__(self, problem: P, made: NativePlan, binder: Binder) -> None:
-        """Made by :meth:`Dispatcher.plan`."""
+        """Use :meth:`Dispatcher.plan` instead."""
         self.problem = problem
         self.stages = made.stages
         self.choices = made.choices
@@ -199,7 +200,7 @@ class OperationPlan(Generic[P]):
         self._keep_interpreter = made.device.memory == "cpu" and binder.brief
         self._shares = made.workspace_bytes > 0 and made.device.memory != "cpu"  # memory that a graph must not keep
         self._local = threading.local()
-        self._checked: Checked | None = None  # of the last arrays that were checked
+        self._checked: Checked | None = None  # for the arrays checked last
         counting.note(self)
 
     @property
@@ -214,7 +215,7 @@ class OperationPlan(Generic[P]):
 
     @property
     def checked(self) -> Checked | None:
-        """What is remembered of the arrays that were checked last."""
+        """State remembered about the arrays checked last."""
         return self._checked
 
     def __repr__(self) -> str:
@@ -235,9 +236,9 @@ class OperationPlan(Generic[P]):
             self._notice_writes(operands)
 
     def relaunch(self, operands: Operands, stream: int | None, checked: Checked, keyed: bool = True) -> bool:
-        """Launch with arrays like those that were ``checked``; False, without a launch, where they need another check.
+        """Launch with arrays like the ``checked`` ones; False, without a launch, if they must be checked again.
 
-        ``keyed``: their metadata key is that of the checked ones.
+        ``keyed``: they have the metadata key of the checked arrays.
         """
         try:
             state = self._local.state
@@ -258,7 +259,7 @@ class OperationPlan(Generic[P]):
         return True
 
     def launch_views(self, operands: Operands, views: Sequence[View | None], stream: int | None) -> Checked | None:
-        """Launch with views that fit the plan's problem; returns what to remember of their arrays."""
+        """Launch with views that fit the plan's problem. Returns the state to remember about their arrays."""
         state = self._new_state()
         checked = self._bind_views(state, operands, views, stream, None)
         state.launch()
@@ -274,7 +275,7 @@ class OperationPlan(Generic[P]):
     def bound(
         self, operands: Operands, result: Any, stream: int | None = None, numbers: Mapping[str, int] | None = None
     ) -> BoundPlan:
-        """The plan with its memory; ``result`` is what calls return, ``numbers`` are other members of its arguments."""
+        """Bind the plan to its memory. Calls return ``result``; ``numbers`` are further members of the arguments."""
         # Memory of its own: another thread may call it while this one launches other plans.
         state = _LaunchState(self._binder.new_args(), self._ordinal, arena.Arenas())
         for name, number in (numbers or {}).items():
@@ -301,7 +302,7 @@ class OperationPlan(Generic[P]):
         return call if counter is None else counter.counted(self.problem, self.kernel.arch, call)
 
     def forget_calls(self) -> None:
-        """Make the calls of all threads anew at their next launch."""
+        """Recreate the calls of all threads at their next launch."""
         self._local = threading.local()
 
     def _bind(self, state: _LaunchState, operands: Operands, stream: int | None, workspace_at: int | None) -> None:
@@ -336,7 +337,7 @@ class OperationPlan(Generic[P]):
         return self._checked
 
     def _check_fp8_format(self, name: str, view: View) -> None:
-        """ArchMismatchError where 8-bit floats are not in the format that the kernels of this architecture read."""
+        """Raise ArchMismatchError if 8-bit floats are not in the format that kernels of this architecture read."""
         if view.dtype in ("fp8", "bf8"):
             fnuz = native.fp8_is_fnuz(self.stages[0].library)
             if view.fnuz != fnuz:
@@ -358,7 +359,7 @@ class OperationPlan(Generic[P]):
             self._write_frame(state, family, stream, workspace_at)
 
     def _write_frame(self, state: _LaunchState, family: str, stream: int, workspace_at: int | None) -> None:
-        """Write workspace and stream. ArrayError for a capture that needs a workspace which cannot be had."""
+        """Write workspace and stream. Raises ArrayError for a capture that needs a workspace it cannot have."""
         size, state.stream, state.kept = self.workspace_bytes, None, None
         lasts = workspace_at is None  # until another stream comes
         if workspace_at is not None:
@@ -380,14 +381,14 @@ class OperationPlan(Generic[P]):
             state.stream = stream
 
     def _is_apart(self, stream: int) -> bool:
-        """Whether a launch must not use the workspace that others share: a graph would run it while they use it."""
+        """Whether a launch must not use the shared workspace: a graph would run it while others use it."""
         return arena.is_apart() or workspace.is_capturing(stream, self._memory)
 
     def _of_launch(self, state: _LaunchState, family: str, stream: int) -> int:
-        """The address of a workspace for one launch, which may go into a graph that runs it at any time.
+        """The address of a workspace for one launch, which may be captured in a graph that runs it at any time.
 
-        What torch allocates in a capture belongs to the graph, also once it is freed: torch uses it again for what the
-        graph runs later. Other array libraries have no such memory.
+        Memory that torch allocates in a capture belongs to the graph, even after it is freed: torch reuses it for later
+        work of the graph. Other array libraries have no such memory.
         """
         if family != "torch":
             raise ArrayError(
@@ -405,12 +406,12 @@ class OperationPlan(Generic[P]):
 
 
 class BoundPlan:
-    """A plan with its memory: ``bound()`` launches it and returns ``out``. Do not reshape the arrays meanwhile.
+    """A plan bound to its memory: ``bound()`` launches it and returns ``out``. Do not reshape the arrays in use.
 
-    One thread at a time may call it. It keeps its arrays alive, and a workspace of its own.
+    One thread at a time may call it. It keeps its arrays and its own workspace alive.
     """
 
-    # Python looks for __call__ in the type, finds the slot, and calls its value: no frame of our own.
+    # Python finds the slot of __call__ in the type and calls its value: no Python frame of ours.
     __slots__ = ("__call__", "plan")
 
     if TYPE_CHECKING:
@@ -419,7 +420,7 @@ class BoundPlan:
             """Launch and return ``out``."""
 
     def __init__(self, plan: OperationPlan[Any], state: _LaunchState, operands: Operands, result: Any) -> None:
-        """Made by :meth:`Plan.bind`."""
+        """Use :meth:`Plan.bind` instead."""
         self.plan = plan
         launch = plan._call(state, result, (plan, state, operands))
         notice = plan._binder.write_notice(operands, bound=True)
@@ -427,7 +428,7 @@ class BoundPlan:
 
 
 def _noticed(launch: Callable[[], Any], notice: Callable[[Operands], None], operands: Operands) -> Callable[[], Any]:
-    """``launch``, which then tells the array library what it has written."""
+    """Wrap ``launch`` to tell the array library afterwards what it has written."""
 
     def call() -> Any:
         result = launch()

@@ -1,4 +1,4 @@
-"""What to do where no kernel serves a problem: the nearest kernel and what it lacks, and what makes one that serves."""
+"""Advice for problems that no kernel serves: the nearest kernel, what it lacks, and how to build one that serves."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _SHOWN = 4
 
 
 class Kernels(Protocol):
-    """What this module asks of a dispatcher."""
+    """The part of a dispatcher that this module uses."""
 
     @property
     def kernels(self) -> Mapping[str, KernelEntry]:
@@ -25,7 +25,7 @@ class Kernels(Protocol):
 
 
 def advice(problem: Any, core: Kernels) -> tuple[str, ...]:
-    """Lines for :class:`NoKernelError`; the nearest kernel has the fewest fields that differ from what is asked."""
+    """Lines for :class:`NoKernelError`. The nearest kernel has the fewest fields that differ from the request."""
     make = f"to make one: registry.add_problems([{shortest(problem)}]) of a kernelwright.jit.Registry"
     lines = (f"{make}, or kernel_set(problems=…) in a BUILD file; explain(problem) has every kernel's reason",)
     asked = operation.of_problem(problem).asked
@@ -38,7 +38,7 @@ def advice(problem: Any, core: Kernels) -> tuple[str, ...]:
     known = [one for one in compared if "op" not in one[0] and "tile" in one[1].spec]
     if not known:
         return lines
-    differing, kernel, reason = min(known, key=lambda one: len(one[0]))  # of equal ones the native ranking's first
+    differing, kernel, reason = min(known, key=lambda one: len(one[0]))  # on ties, the native ranking's first
     why = _differences(differing, kernel.spec) if differing else f"which refuses it: {reason}"
     return f"nearest: {kernel.short}, {why}", *lines
 
@@ -50,13 +50,13 @@ def in_short(reason: str, kernels: Mapping[str, KernelEntry]) -> str:
 
 
 def shortest(problem: Any) -> str:
-    """The call that makes an equal problem of as few fields as possible."""
+    """The constructor call that makes an equal problem with the fewest fields."""
     given = operation.fewest_fields(problem)
     return f"{type(problem).__name__}({', '.join(f'{name}={value!r}' for name, value in given.items())})"
 
 
 def _differing(asked: Mapping[str, Any], spec: Mapping[str, Any]) -> dict[str, Any]:
-    """Fields whose value is another one than the spec has; features that a spec does not mention are off."""
+    """Fields whose values differ from the spec's; features that a spec does not mention are off."""
     return {name: value for name, value in asked.items() if spec.get(name, _off(value)) != value}
 
 

@@ -14,16 +14,16 @@ from kernelwright.dispatch.core.kernel import Candidate, KernelEntry
 
 _FAILED = 1
 ENGINE = "kernelwright.tile_engine.remembering.select"
-"""The module that measures, which may not be installed."""
+"""The module that measures kernels; it may not be installed."""
 
 Score = Callable[[Any, Sequence[Candidate]], Sequence[float]]
-"""From a problem and the pairs of kernel and value that serve it to a score of each; the lowest one wins."""
+"""Maps a problem and the pairs of kernel and value that serve it to one score each; the lowest score wins."""
 
 
 class ScoreCallback:
     """Wraps ``score(problem, candidates) -> scores`` for the native dispatcher, which calls it for each new problem.
 
-    An exception of the function fails the selection in native code; :meth:`raise_pending` raises it again.
+    An exception in the function fails the selection in native code; :meth:`raise_pending` re-raises it.
     """
 
     def __init__(
@@ -31,7 +31,7 @@ class ScoreCallback:
         score: Score,
         kernels: Mapping[str, KernelEntry],
     ) -> None:
-        """``kernels`` maps identities to what ``score`` sees, each with the values that it serves."""
+        """``kernels`` maps identities to the kernels that ``score`` sees, each with the values that it serves."""
         self._score = score
         self._kernels = kernels
         self._candidates: dict[tuple[bytes, int], Candidate] = {}
@@ -58,7 +58,7 @@ class ScoreCallback:
         return self._candidates[key]
 
     def raise_pending(self) -> None:
-        """Raise the exception that the function raised in this thread, if any."""
+        """Re-raise the exception that the function raised in this thread, if any."""
         pending: BaseException | None = getattr(self._local, "pending", None)
         self._local.pending = None
         if pending is not None:
@@ -66,7 +66,7 @@ class ScoreCallback:
 
 
 def select_measured(dispatcher: Any, problem: Any, top_k: int | None, memory: str | os.PathLike[str] | None) -> None:
-    """Let a dispatcher keep the fastest plan of a problem. SelectionError where there is no tile engine."""
+    """Have a dispatcher keep the fastest plan of a problem. SelectionError if the tile engine is not installed."""
     try:
         engine = importlib.import_module(ENGINE)
     except ModuleNotFoundError as error:

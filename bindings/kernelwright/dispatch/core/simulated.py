@@ -1,6 +1,6 @@
-"""Launches on simulated devices: the same native plan, with the memory that it may access registered beforehand.
+"""Launches on simulated devices: the same native plan, with the memory it may access registered beforehand.
 
-The simulator is a package of its own, imported at the first launch.
+The simulator is a separate package, imported at the first launch.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from kernelwright.dispatch.core.errors import AbiMismatchError, DeviceError, Lau
 
 
 class Region(NamedTuple):
-    """Memory that a launch may access. ``address`` is None where an optional operand is absent."""
+    """Memory that a launch may access. ``address`` is None for an absent optional operand."""
 
     address: int | None
     nbytes: int
@@ -24,7 +24,7 @@ class Region(NamedTuple):
 
 
 def check_library(path: object, descriptor: Any) -> None:
-    """AbiMismatchError for a library that was built before a caller could choose its runtime."""
+    """Raise AbiMismatchError for a library built before callers could choose its runtime."""
     if descriptor.contents.struct_size < native.LibraryStruct.set_runtime.offset + native.sizeof(native.SetRuntime):
         raise AbiMismatchError(f"{path} cannot run on a simulated device: its table has no set_runtime; build it again")
 
@@ -39,7 +39,7 @@ class SimulatedLaunch:
     ) -> None:
         """``libraries`` are the tables of the stages' kernels.
 
-        ``regions_of`` says which memory a launch with its two structs may access.
+        ``regions_of`` returns the memory that a launch with its two structs may access.
         """
         self._device = device
         self._arch = device.archs[0]
@@ -49,7 +49,7 @@ class SimulatedLaunch:
         self._bound = False
 
     def __call__(self, handle: Any, launch: Any, args: Any) -> int:
-        """The status of the launch. LaunchError from the simulator's fault; DeviceError without a simulator."""
+        """Launch and return the status. Raises LaunchError for a simulator fault; DeviceError without a simulator."""
         simulator = _simulator(self._device)
         if not self._bound:
             self._bind(simulator)
@@ -65,7 +65,7 @@ class SimulatedLaunch:
         return status
 
     def _bind(self, simulator: Any) -> None:
-        """Have the libraries use the stand-in runtime."""
+        """Make the libraries use the stand-in runtime."""
         try:
             path = simulator.library_path()
         except simulator.SimulatorError as error:
@@ -79,7 +79,7 @@ class SimulatedLaunch:
 
 
 def _simulator(device: Device) -> Any:
-    """The module behind simulated devices."""
+    """The module that implements simulated devices."""
     try:
         return importlib.import_module("kernelwright.simulator.run.device")
     except ImportError as error:

@@ -16,7 +16,7 @@ from kernelwright.dispatch.core.device import cuda_device_of, cuda_place
 from kernelwright.dispatch.core.errors import ArrayError
 from kernelwright.dispatch.core.simulated import Region
 
-ALIGNMENT = 256  # bytes, by the C ABI
+ALIGNMENT = 256  # bytes, as the C ABI requires
 ADDRESS_CHECK = "KERNELWRIGHT_ADDRESS_CHECK"
 _LEGACY_STREAMS = (0, 1)  # default streams, which cannot be captured
 _CAPTURE_STATUS = {
@@ -26,7 +26,7 @@ _CAPTURE_STATUS = {
 
 
 def check_family(size: int, family: str, device: str) -> None:
-    """ArrayError for an array library that cannot allocate ``size`` bytes on ``device``."""
+    """Raise ArrayError for an array library that cannot allocate ``size`` bytes on ``device``."""
     if device != "cpu" and family not in ("torch", "cupy"):
         raise ArrayError(
             f"this kernel needs {size} bytes of workspace on {device} and {family} cannot allocate them here; "
@@ -37,8 +37,8 @@ def check_family(size: int, family: str, device: str) -> None:
 def allocate(size: int, family: str, device: str, stream: int | None = None) -> tuple[int, Any]:
     """The aligned address of ``size`` bytes on ``device`` and the object that owns them.
 
-    On a GPU the memory belongs to ``stream``: once it is freed, its library uses it again only for work that is behind
-    the stream's own. ArrayError for an array library that cannot allocate there.
+    On a GPU the memory belongs to ``stream``: once freed, its library reuses it only for later work on that stream.
+    Raises ArrayError for an array library that cannot allocate there.
     """
     check_family(size, family, device)
     padded = size + ALIGNMENT
@@ -60,9 +60,9 @@ def allocate(size: int, family: str, device: str, stream: int | None = None) -> 
 
 
 def like_nothing(shape: tuple[int, ...], dtype: str, device: Any) -> Callable[[], Any]:
-    """Makes tensors as torch's ``empty`` does, in half of the time: it reads no shape, dtype and device.
+    """Return a function like torch's ``empty`` that takes half the time: it parses no shape, dtype or device.
 
-    They are like one whose memory has been freed. ``dtype`` is torch's name.
+    The tensors are like a template whose memory has been freed. ``dtype`` is torch's name.
     """
     torch = sys.modules["torch"]
     like = torch.empty(shape, dtype=getattr(torch, dtype), device=device)
@@ -71,12 +71,12 @@ def like_nothing(shape: tuple[int, ...], dtype: str, device: Any) -> Callable[[]
 
 
 class Scratch:
-    """Workspaces of single launches on a GPU, from torch."""
+    """Workspaces for single launches on a GPU, from torch."""
 
     __slots__ = ("_current", "_device", "_make")
 
     def __init__(self, size: int, device: str) -> None:
-        """Workspaces of ``size`` bytes each."""
+        """Prepare workspaces of ``size`` bytes each."""
         self._device = device
         self._current = stream_source("torch", device)
         self._make = like_nothing((size + ALIGNMENT,), "uint8", device.replace("hip", "cuda"))
@@ -92,7 +92,7 @@ class Scratch:
 
 
 def check_device(address: Any, device: str) -> None:
-    """ArrayError for the address of a workspace in the memory of another CUDA device than ``device``."""
+    """Raise ArrayError for a workspace address in the memory of another CUDA device than ``device``."""
     if device.startswith("cuda:") and isinstance(address, int) and 0 <= address < 1 << 64:
         ordinal = cuda_device_of(address)
         if ordinal is not None and ordinal != ordinal_of(device):
@@ -100,10 +100,10 @@ def check_device(address: Any, device: str) -> None:
 
 
 def check_addresses(regions: Iterable[Region], device: str) -> None:
-    """ArrayError for memory of a launch on a CUDA device that is in host memory or on another device.
+    """Raise ArrayError if memory of a launch on a CUDA device lies in host memory or on another device.
 
-    KERNELWRIGHT_ADDRESS_CHECK=off takes any address, such as of pinned host memory. Null is left to the kernel; memory
-    of other kinds of devices is not checked.
+    KERNELWRIGHT_ADDRESS_CHECK=off accepts any address, such as one in pinned host memory. Null is left to the kernel;
+    memory of other kinds of devices is not checked.
     """
     if not device.startswith("cuda:") or os.environ.get(ADDRESS_CHECK) == "off":
         return
@@ -123,7 +123,7 @@ def ordinal_of(device: str) -> int:
 
 
 def stream_source(family: str, device: str) -> Callable[[], int] | None:
-    """A function that returns the array library's current stream; None where that is always the default one."""
+    """A function that returns the array library's current stream; None if that is always the default one."""
     if device == "cpu":
         return None
     if family == "torch":
@@ -140,9 +140,9 @@ def stream_source(family: str, device: str) -> Callable[[], int] | None:
 
 
 def common_stream(families: Iterable[str], device: str) -> int:
-    """The current stream of the array libraries on a GPU; the default one, 0, where none of them has a current stream.
+    """The common current stream of the array libraries on a GPU; the default one, 0, if none has a current stream.
 
-    ArrayError where they differ: the launch could overtake what produces its operands.
+    Raises ArrayError if they differ: the launch could overtake the producers of its operands.
     """
     sources = {family: stream_source(family, device) for family in families}
     current = {family: source() for family, source in sorted(sources.items()) if source is not None}
@@ -155,7 +155,7 @@ def common_stream(families: Iterable[str], device: str) -> int:
 
 
 def is_capturing(stream: int, device: str) -> bool:
-    """Whether launches on a stream of a GPU go into a graph, which runs them later, and often."""
+    """Whether launches on a GPU stream are captured in a graph, which runs them later, and often."""
     if stream in _LEGACY_STREAMS:
         return False
     ask, status = capture_status(device.partition(":")[0]), ctypes.c_int()
@@ -164,7 +164,7 @@ def is_capturing(stream: int, device: str) -> bool:
 
 @cache
 def capture_status(kind: str) -> Callable[..., int] | None:
-    """The function that says so in the runtime that the array library has loaded; None where none is loaded."""
+    """The runtime's function for :func:`is_capturing`, from the copy that the array library loaded; None if none is."""
     name, files = _CAPTURE_STATUS[kind]
     for file in (os.environ.get("KERNELWRIGHT_HIP_LIBRARY") if kind == "hip" else None, *files):
         if file:
@@ -178,9 +178,9 @@ def capture_status(kind: str) -> Callable[..., int] | None:
 
 @contextmanager
 def on_stream(stream: int | None, family: str, device: str) -> Iterator[None]:
-    """Makes ``stream`` the array library's current one, so that what it allocates and copies is in its order.
+    """Make ``stream`` the array library's current one, so that its allocations and copies are ordered on it.
 
-    Does nothing where that is so already, for None, and for libraries without a current stream.
+    Does nothing if it is already current, for None, and for libraries without a current stream.
     """
     current = stream_source(family, device)
     if stream is None or current is None or current() == stream:

@@ -1,4 +1,4 @@
-"""Detects truncated shared libraries: the dynamic linker maps one and the process then dies of a bus error.
+"""Detect truncated shared libraries: the dynamic linker would map one and the process then die of a bus error.
 
 Every load runs this on the user's machine, where NumPy is the only requirement, so it does not use pyelftools.
 """

@@ -1,4 +1,4 @@
-"""Compiled selection models, as ``kernelwright heuristic`` and the target ``kernel_heuristic`` make them."""
+"""Compiled selection models, built by ``kernelwright heuristic`` and the target ``kernel_heuristic``."""
 
 from __future__ import annotations
 
@@ -31,16 +31,16 @@ class _Struct(ctypes.Structure):
 class Heuristic:
     """A learned selector for ``Dispatcher(selection=…)``.
 
-    It scores every kernel of the live registry that serves a problem. Problems of another element type, and those
-    beyond the range of its training data, are left to the predicted times, and reasons say so.
+    It scores every registered kernel that serves a problem. Problems of another element type, and those beyond the
+    range of its training data, are left to the predicted times, and selection reasons say so.
 
-    :ivar name: how explanations call it.
+    :ivar name: its name in explanations.
     :ivar arch: the architecture whose kernels it scores; others are left to the predicted times.
     :ivar sha256: digest of the model.
     """
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
-        """Load a library. LibraryLoadError if it cannot be loaded or is none, or one of another version."""
+        """Load a library. LibraryLoadError if it cannot be loaded, is not a selection model, or has another version."""
         self.path = Path(path).absolute()
         try:
             why = why_not_loadable(self.path)

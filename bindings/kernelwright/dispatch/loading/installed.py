@@ -1,4 +1,4 @@
-"""Finds kernel libraries installed as wheels: ``<package>/<library>/<arch>/manifest.json`` on ``sys.path``."""
+"""Find kernel libraries installed as wheels: ``<package>/<library>/<arch>/manifest.json`` on ``sys.path``."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ PACKAGE = "kernelwright_kernels"
 
 
 def folders(package: str) -> list[Path]:
-    """Folders of a package; none if there is no such package. Only its parents are imported."""
+    """Folders of a package; empty if there is no such package. Only its parents are imported."""
     parent, _, _ = package.rpartition(".")
     if parent and not folders(parent):
         return []
@@ -23,13 +23,13 @@ def folders(package: str) -> list[Path]:
 
 
 def manifests(package: str = PACKAGE) -> Iterator[Path]:
-    """Manifests of all libraries below a package, sorted in each of its folders."""
+    """Manifests of all libraries below a package, sorted within each of its folders."""
     for folder in folders(package):
         yield from sorted(folder.rglob("manifest.json"))
 
 
 def advice(package: str, name: str, archs: Iterable[str]) -> str:
-    """What to do where no library is installed for ``archs``; it names no package but those that ship."""
+    """Advice if no library is installed for ``archs``; it names only packages that ship."""
     operations = import_module("kernelwright.dispatch.operation_methods").OPERATIONS  # which imports this module
     shipped = shipped_with(name) if package == PACKAGE and name in operations else ()
     if not shipped:

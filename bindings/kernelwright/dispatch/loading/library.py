@@ -40,7 +40,7 @@ class KernelLibrary:
 
     :ivar path: the library's file.
     :ivar manifest: its manifest.
-    :ivar descriptor: pointer to its ``kw_library``; the file stays mapped as long as the process lives.
+    :ivar descriptor: pointer to its ``kw_library``; the file stays mapped until the process ends.
     """
 
     path: Path
@@ -52,7 +52,7 @@ class KernelLibrary:
         """Load a library.
 
         Checks, in this order: the manifest's schema and ABI version, the library's sha256, the provenance statement
-        beside them, that the file is a kernel library of this ABI, and that its kernels are those of the manifest.
+        beside them, that the file is a kernel library of this ABI, and that its kernels match the manifest.
 
         :param path: a folder with a manifest, a ``manifest.json``, or a library beside its manifest.
         :raises LibraryNotFoundError: if there is no library.
@@ -74,12 +74,12 @@ class KernelLibrary:
     def load_for(
         cls, device: Device | str, root: str | os.PathLike[str] | Traversable, name: str | None = None
     ) -> KernelLibrary:
-        """Load the library under a folder that suits the device best.
+        """Load the library under a folder that fits the device best.
 
         :param device: a device or its name.
         :param root: a folder with ``<arch>/manifest.json`` at any depth.
-        :param name: which of several libraries for one architecture.
-        :raises LibraryNotFoundError: if no library suits; the message lists the architectures that were found.
+        :param name: selects one of several libraries for one architecture.
+        :raises LibraryNotFoundError: if no library fits; the message lists the architectures that were found.
         :raises AbiMismatchError: if a library that could be meant was built for another ABI version.
         """
         return cls.load(cls.find_for(device, root, name).path)
@@ -106,7 +106,7 @@ class KernelLibrary:
 
         :param device: a device or its name; ``<package>.<name>.<arch>`` is loaded for its best architecture.
         :param name: the library, such as ``gemm``.
-        :raises LibraryNotFoundError: if no wheel suits; the message says which are installed and what to do.
+        :raises LibraryNotFoundError: if no wheel fits; the message says which are installed and what to do.
         """
         device = Device.of(device)
         available = _manifests(installed.manifests(f"{package}.{name}"), device, None)
@@ -136,7 +136,7 @@ class KernelLibrary:
 
     @property
     def fp8_fnuz(self) -> bool:
-        """Whether its kernels read 8-bit floats in the FNUZ formats; else in those of OCP."""
+        """Whether its kernels read 8-bit floats in the FNUZ formats instead of the OCP ones."""
         return native.fp8_is_fnuz(self.descriptor)
 
     @property
@@ -145,16 +145,16 @@ class KernelLibrary:
         return self.manifest.kernels
 
     def __str__(self) -> str:
-        """E.g. ``gemm for gfx942: 4 kernels``."""
+        """A summary, such as ``gemm for gfx942: 4 kernels``."""
         return f"{self.name} for {self.arch}: {count_of(len(self.kernels), 'kernel')}"
 
     def __repr__(self) -> str:
-        """The same with the file."""
+        """The summary with the file."""
         return f"<KernelLibrary {self} at {self.path}>"
 
 
 def _manifests(paths: Iterable[Path], device: Device, name: str | None) -> list[Manifest]:
-    """Those that can be read; one of another ABI version is an error only if the device or name could mean it."""
+    """Readable manifests; one with another ABI version is an error only if the device or name could refer to it."""
     readable = []
     for path in paths:
         try:
@@ -167,7 +167,7 @@ def _manifests(paths: Iterable[Path], device: Device, name: str | None) -> list[
 
 
 def _fitting(device: Device, manifests: Sequence[Manifest], where: str) -> Manifest | None:
-    """The manifest for the best architecture of the device. LibraryNotFoundError where several are for the same one."""
+    """The manifest for the device's best architecture. LibraryNotFoundError if several match that architecture."""
     for arch in device.archs:
         fitting = [manifest for manifest in manifests if manifest.arch == arch]
         if len(fitting) > 1:
@@ -186,7 +186,7 @@ def _described(manifests: Iterable[Manifest]) -> list[str]:
 def _on_disk(path: str | os.PathLike[str] | Traversable) -> Path:
     if isinstance(path, str | os.PathLike):
         return Path(path)
-    # A resource inside an archive: the loader needs files, which live as long as the process.
+    # A resource inside an archive: the loader needs files, which last until the process ends.
     folder = Path(tempfile.mkdtemp(prefix="kernelwright-"))
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
     return _unpack(path, folder)

@@ -31,9 +31,9 @@ class Manifest:
     :ivar sha256: digest of that file.
     :ivar toolchains: versions of the toolchains that built it.
     :ivar kernels: its kernels.
-    :ivar device: what the architecture is sold as, such as ``AMD Instinct MI300 series``.
+    :ivar device: product name of the architecture, such as ``AMD Instinct MI300 series``.
     :ivar provenance_sha256: digest of the provenance statement, if the library has one.
-    :ivar models: learned models that are part of the library: name, op, dtypes, arch and sha256 of each.
+    :ivar models: learned models in the library: name, op, dtypes, arch and sha256 of each.
     """
 
     path: Path
@@ -70,7 +70,7 @@ class Manifest:
 
     @classmethod
     def parse(cls, raw: Any, path: Path) -> Manifest:
-        """From parsed JSON; ``path`` is what errors name."""
+        """Parse decoded JSON; errors name ``path``."""
         reader = _Reader(str(path), raw)
         version = reader.take("schema_version", int)
         if version != SCHEMA_VERSION:
@@ -152,5 +152,5 @@ class _Reader:
 
 
 def backend_kind(backend: str) -> str:
-    """The device kind that a manifest's backend runs on: cpu, hip or cuda."""
+    """The device kind of a manifest's backend: cpu, hip or cuda."""
     return KINDS[backend]

@@ -1,4 +1,4 @@
-"""Loading the file that was hashed, even if its path names another one by then."""
+"""Load the file that was hashed, even if its path names another one by then."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from types import TracebackType
 _kept: dict[tuple[int, int], int] = {}
 _lock = threading.Lock()
 # Descriptors of loaded files by device and inode, open as long as the process: they are part of the names under which
-# the dynamic linker knows the files. It takes a file for one that it has loaded if the name or the inode is the same.
+# the dynamic linker knows the files. It treats a file as already loaded if the name or the inode is the same.
 _digests: dict[tuple[int, int], str] = {}  # sha256 of the same files when they were loaded
-_UNKNOWN = ""  # written into meanwhile
+_UNKNOWN = ""  # written to in the meantime
 
 
 def _after_fork() -> None:
-    """A child has one thread; the lock may have been another's."""
+    """A child has one thread; another thread may have held the lock."""
     global _lock
     _lock = threading.Lock()
 
@@ -34,20 +34,20 @@ def _sha256(descriptor: int) -> str:
 
 
 def _stamp(descriptor: int) -> tuple[int, int, int]:
-    """Size, mtime and ctime, which change whenever somebody writes into the file."""
+    """Size, mtime and ctime, which change whenever the file is written."""
     status = os.fstat(descriptor)
     return status.st_size, status.st_mtime_ns, status.st_ctime_ns
 
 
 class Pinned:
-    """A file that was opened once: hashed and loaded through one descriptor.
+    """A file opened once: hashed and loaded through one descriptor.
 
-    Loading by path would load another file if the path were renamed over after the comparison. A descriptor cannot be
+    Loading by path would load another file if the path were replaced after the comparison. A descriptor cannot be
     redirected, and ``/proc/self/fd/N`` names it to the dynamic linker.
     """
 
     def __init__(self, path: Path) -> None:
-        """Open and hash it. OSError if it cannot be read."""
+        """Open and hash the file. Raises OSError if it cannot be read."""
         descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
         try:
             self._stamp = _stamp(descriptor)
@@ -59,14 +59,14 @@ class Pinned:
 
     @property
     def name(self) -> Path:
-        """A path of the open file, whatever the path that it was opened by names now."""
+        """A path of the open file, whatever its original path names now."""
         return Path(f"/proc/self/fd/{self._descriptor}")
 
     def load(self) -> ctypes.CDLL:
-        """Map it and run its constructors; the descriptor of a file that is loaded for the first time stays open.
+        """Map the file and run its constructors; the descriptor of a file loaded for the first time stays open.
 
-        OSError if the dynamic linker refuses it, would give what the file held when it was loaded before, or may have
-        given something else than what was hashed.
+        Raises OSError if the dynamic linker refuses it, would return the contents of an earlier load, or may have
+        loaded something other than what was hashed.
         """
         status = os.fstat(self._descriptor)
         inode = (status.st_dev, status.st_ino)
@@ -78,7 +78,7 @@ class Pinned:
                         "and put another file in place of a library (rename, install) instead of writing into it"
                     )
                 return ctypes.CDLL(f"/proc/self/fd/{_kept[inode]}")
-            if self._descriptor in _kept.values():  # somebody closed ours; its number still names the other file
+            if self._descriptor in _kept.values():  # someone closed ours; its number still names the other file
                 fresh = fcntl.fcntl(self._descriptor, fcntl.F_DUPFD_CLOEXEC, max(_kept.values()) + 1)
                 os.close(self._descriptor)
                 self._descriptor = fresh
@@ -91,9 +91,9 @@ class Pinned:
             return opened
 
     def _check_contents(self, descriptor: int) -> None:
-        """OSError if the file was written into since it was hashed.
+        """Raise OSError if the file was written to since it was hashed.
 
-        A hard link or another mode changes ctime alone; so does who sets mtime back, and then it is hashed again.
+        A hard link or a change of mode changes ctime alone, as does resetting mtime; the file is then hashed again.
         """
         stamp = _stamp(descriptor)
         written = stamp[:2] != self._stamp[:2]

@@ -1,4 +1,4 @@
-"""The provenance statement beside a manifest: a library is not loaded with the statement of another."""
+"""The provenance statement beside a manifest: a library is not loaded with the statement of another one."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ _FILE = "provenance.json"
 def check_statement(manifest: Manifest) -> None:
     """Compare statement, manifest and library: each names the digest of another, so none can be changed alone.
 
-    A library that was built without a statement passes. Raises DigestMismatchError if the manifest says that there is
-    one and it is not there, cannot be read, or is about other files or another build.
+    A library that was built without a statement passes. Raises DigestMismatchError if the manifest names one that is
+    missing, cannot be read, or describes other files or another build.
     """
     path = manifest.path.with_name(_FILE)
     try:

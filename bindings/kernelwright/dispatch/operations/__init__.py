@@ -1,1 +1,1 @@
-"""The operations of the C ABI, a folder each; importing one registers it."""
+"""The operations of the C ABI, one folder each; importing an operation registers it."""

@@ -1,1 +1,1 @@
-"""Records the problems that a program poses, with counts, for libraries that are built for them."""
+"""Record the problems that a program poses, with counts, so that libraries can be built for them."""

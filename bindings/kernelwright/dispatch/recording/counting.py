@@ -1,4 +1,4 @@
-"""Where plans meet a recorder. While nobody records, launches cost nothing more: plans keep their calls."""
+"""Interface between plans and a recorder. Without a recorder launches cost nothing extra: plans keep their calls."""
 
 from __future__ import annotations
 
@@ -9,20 +9,20 @@ from typing import Any, Protocol
 
 
 class Counter(Protocol):
-    """Who counts launches."""
+    """Counts launches."""
 
     def counted(self, problem: Any, arch: str, launch: Callable[[], Any]) -> Callable[[], Any]:
-        """``launch``, each call of which counts; for one thread at a time."""
+        """Wrap ``launch`` to count each call; for one thread at a time."""
 
     def refused(self, problem: Any, arch: str) -> None:
         """Count a problem that no kernel serves."""
 
 
 class Recorded(Protocol):
-    """What keeps calls for threads: a plan."""
+    """An object that keeps launch calls for threads: a plan."""
 
     def forget_calls(self) -> None:
-        """Make the calls of all threads anew at their next launch."""
+        """Recreate the calls of all threads at their next launch."""
 
 
 class _Active:
@@ -38,32 +38,32 @@ _plans: weakref.WeakSet[Any] = weakref.WeakSet()
 
 
 def active() -> Counter | None:
-    """Who counts, if anybody does."""
+    """The active counter, if any."""
     return _Active.counter
 
 
 def refused(problem: Any, arch: str) -> None:
-    """Tell who counts, and :func:`last_refused`, that no kernel serves a problem."""
+    """Tell the counter, and :func:`last_refused`, that no kernel serves a problem."""
     _thread.refused = problem, arch
     if _Active.counter is not None:
         _Active.counter.refused(problem, arch)
 
 
 def last_refused() -> tuple[Any, str]:
-    """The problem that this thread was last refused, and the architecture of the libraries; once for each refusal."""
+    """The problem that this thread was last refused, and its libraries' architecture; once for each refusal."""
     refusal, _thread.refused = _thread.refused, (None, "")
     return refusal
 
 
 def switch(counter: Counter | None) -> None:
-    """Let ``counter`` count from now on, or nobody. Threads that launch meanwhile finish as they began."""
+    """Let ``counter`` count from now on, or nobody. Launches already under way finish as they began."""
     _Active.counter = counter
     for plan in _living():
         plan.forget_calls()
 
 
 def note(plan: Recorded) -> None:
-    """Remember a plan as long as it lives."""
+    """Remember a plan for as long as it lives."""
     _plans.add(plan)
 
 

@@ -1,4 +1,4 @@
-"""JSON files that processes add to: one at a time, and a reader never sees half of one."""
+"""JSON files that processes add to: one at a time, and a reader never sees a partial file."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from pathlib import Path
 
 @contextlib.contextmanager
 def locked(path: Path) -> Iterator[Path]:
-    """Hold the lock of a file, which is made empty if it is missing, until the block ends.
+    """Hold the lock of a file until the block ends; a missing file is created empty.
 
-    Others may replace the file: the lock counts if the file is still the one at the path.
+    Other processes may replace the file: the lock counts only if the file is still the one at the path.
     """
     while True:
         descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
@@ -29,7 +29,7 @@ def locked(path: Path) -> Iterator[Path]:
 
 
 def replace(path: Path, text: str) -> None:
-    """Write a locked file as a whole, with its permissions."""
+    """Write a locked file as a whole, keeping its permissions."""
     with tempfile.NamedTemporaryFile("w", encoding="utf-8", dir=path.parent, prefix=path.name, delete=False) as file:
         file.write(text)
         file.flush()

@@ -1,4 +1,4 @@
-"""Counts launches of this process and adds them to a trace file."""
+"""Count launches of this process and add them to a trace file."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from kernelwright.dispatch.recording import counting
 from kernelwright.dispatch.recording.trace import add, entry
 
 PERIOD_S = 2.0
-"""Seconds between two additions to the file, so that a process that is killed loses little."""
+"""Seconds between two additions to the file, so that a killed process loses little."""
 ENVIRONMENT = "KERNELWRIGHT_RECORD"
 
 
 class _Cell:
-    """Launches of a problem by one call. Only the call's thread writes ``count``."""
+    """Number of launches of a problem by one call. Only the call's thread writes ``count``."""
 
     __slots__ = ("arch", "call", "count", "problem", "unserved", "written")
 
@@ -34,10 +34,10 @@ class _Cell:
 
 
 class Recording:
-    """What ``record`` returns: a context manager, which ends the recording."""
+    """The result of ``record``: a context manager that ends the recording."""
 
     def __init__(self, path: Path) -> None:
-        """Begin. OSError if the file cannot be written; ValueError if it is there and no trace."""
+        """Begin. Raises OSError if the file cannot be written; ValueError if it exists and is not a trace."""
         self.path = path.absolute()
         self._cells: list[_Cell] = []
         self._lock = threading.Lock()
@@ -47,7 +47,7 @@ class Recording:
         add(self.path, [])
 
     def counted(self, problem: Any, arch: str, launch: Callable[[], Any]) -> Callable[[], Any]:
-        """``launch``, each call of which counts; for one thread at a time. For plans."""
+        """Wrap ``launch`` to count each call; for one thread at a time. Called by plans."""
         cell = _Cell(problem, arch)
 
         def call() -> Any:
@@ -62,13 +62,13 @@ class Recording:
         return call
 
     def refused(self, problem: Any, arch: str) -> None:
-        """Count a problem that no kernel serves. For dispatchers."""
+        """Count a problem that no kernel serves. Called by dispatchers."""
         cell = _Cell(problem, arch)
         cell.unserved = 1
         self._cells.append(cell)
 
     def flush(self) -> None:
-        """Add what was counted since the last time to the file. OSError or ValueError if that fails."""
+        """Add the counts since the last flush to the file. OSError or ValueError if that fails."""
         with self._lock:
             self._due = time.monotonic() + PERIOD_S
             cells = list(self._cells)
@@ -82,14 +82,14 @@ class Recording:
                     self._cells.remove(cell)
 
     def close(self) -> None:
-        """End the recording, and add what was counted to the file."""
+        """End the recording and add its counts to the file."""
         if counting.active() is self:
             counting.switch(None)
         atexit.unregister(self.close)
         self.flush()
 
     def __enter__(self) -> Recording:
-        """Itself."""
+        """Return the recording itself."""
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
@@ -97,7 +97,7 @@ class Recording:
         self.close()
 
     def _write_in_time(self) -> None:
-        """Like :meth:`flush`, but a program does not end because its disk is full."""
+        """Call :meth:`flush`, but only warn on failure: a full disk must not end the program."""
         if self._failed:
             return
         try:
@@ -107,7 +107,7 @@ class Recording:
             warnings.warn(f"problems are no longer recorded in {self.path}: {error}", RuntimeWarning, stacklevel=2)
 
     def after_fork(self) -> None:
-        """In a child: what the parent has counted is the parent's."""
+        """In a child: discard the parent's counts."""
         self._lock = threading.Lock()
         for cell in self._cells:
             cell.written, cell.unserved = cell.count, 0
@@ -116,16 +116,15 @@ class Recording:
 def record(path: str | os.PathLike[str]) -> Recording:
     """Write the problems that this process poses from now on, with counts, to a trace file; a context manager.
 
-    Launches of plans count for each problem and architecture, whoever makes them: calls with arrays, plans, torch's
-    operators; so do problems that no kernel serves. Calls of plans that were bound before are not seen. Counts are
-    added to those that the file has, every two seconds and at the end, also by other processes at once and by children
-    of a fork. The environment variable ``KERNELWRIGHT_RECORD=path`` records from the first dispatcher to the end of the
-    process.
+    Plan launches are counted by problem and architecture, whether from calls with arrays, plans or torch operators; so
+    are problems that no kernel serves. Calls of plans bound earlier are not seen. Counts are added to those in the file
+    every two seconds and at the end; other processes and forked children may add to it concurrently. The environment
+    variable ``KERNELWRIGHT_RECORD=path`` records from the first dispatcher to the end of the process.
     ``kernel_set(problems = "trace.json")`` makes a library of kernels that serve the problems best.
 
-    :raises KernelwrightError: if the process records already.
+    :raises KernelwrightError: if the process is already recording.
     :raises OSError: if the file cannot be written.
-    :raises ValueError: if it is there and no trace.
+    :raises ValueError: if it exists and is not a trace.
     """
     current = counting.active()
     if current is not None:
@@ -133,7 +132,7 @@ def record(path: str | os.PathLike[str]) -> Recording:
     made = Recording(Path(path))
     counting.switch(made)
     atexit.register(made.close)
-    from multiprocessing import util  # which programs that record nothing need not load
+    from multiprocessing import util  # programs that record nothing need not load it
 
     util.register_after_fork(made, _end_with_process)
     return made
@@ -147,7 +146,7 @@ def _end_with_process(recording: Recording) -> None:
 
 
 def record_if_asked() -> None:
-    """Begin the recording that the environment asks for, once."""
+    """Begin the recording that the environment requests, once."""
     path = os.environ.get(ENVIRONMENT)
     if path and not _asked:
         _asked.append(path)

@@ -24,8 +24,8 @@ class Entry:
     :ivar op: the operation, such as ``gemm``.
     :ivar arch: the architecture of the libraries that were asked.
     :ivar problem: fields of the problem that differ from their defaults, as JSON values.
-    :ivar count: launches.
-    :ivar unserved: how often no kernel served it.
+    :ivar count: number of launches.
+    :ivar unserved: number of times that no kernel served it.
     """
 
     op: str
@@ -36,19 +36,19 @@ class Entry:
 
     @property
     def key(self) -> str:
-        """Equal for entries of one problem and architecture."""
+        """Key, equal for entries of one problem and architecture."""
         return json.dumps([self.op, self.arch, self.problem], sort_keys=True)
 
 
 def entry(problem: Any, arch: str, count: int = 0, unserved: int = 0) -> Entry:
-    """The entry of a problem object. A field is left out if the problem stays the same without it."""
+    """The entry of a problem object. A field is omitted if the problem stays the same without it."""
     given = operation.fewest_fields(problem)
     offered = operation.of_problem(problem)
     return Entry(offered.recorded or offered.name, arch, json.loads(json.dumps(given)), count, unserved)
 
 
 def read_trace(path: str | os.PathLike[str]) -> list[Entry]:
-    """The entries of a file, most frequent first. TraceError for a file that is no trace of this version."""
+    """The entries of a file, most frequent first. Raises TraceError for a file that is not a trace of this version."""
     try:
         content = read_json(path)
         if not isinstance(content, dict) or content.get("version") != VERSION:
@@ -78,12 +78,12 @@ def _entry(raw: object, index: int) -> Entry:
 
 
 def merge_traces(paths: Sequence[str | os.PathLike[str]], path: str | os.PathLike[str]) -> None:
-    """Add the counts of traces to those in ``path``, which may not exist yet. TraceError for what is no trace."""
+    """Add the counts of traces to those in ``path``, which need not exist yet. Raises TraceError for any other file."""
     add(path, [one for each in paths for one in read_trace(each)])
 
 
 def add(path: str | os.PathLike[str], entries: Sequence[Entry]) -> None:
-    """Add counts to a file. Processes that do so at once wait for each other; a reader never sees half a file."""
+    """Add counts to a file. Concurrent processes wait for each other; a reader never sees a partial file."""
     with locked(Path(path)) as target:
         merged: dict[str, Entry] = {}
         for one in (*(read_trace(target) if target.stat().st_size else ()), *entries):

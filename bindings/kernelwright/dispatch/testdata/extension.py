@@ -1,4 +1,4 @@
-"""The struct of the C ABI that GEMM kernels with an order of B of their own have, in ctypes."""
+"""The C ABI struct of GEMM kernels with preshuffled B, in ctypes."""
 
 from __future__ import annotations
 

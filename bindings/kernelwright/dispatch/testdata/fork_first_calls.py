@@ -1,9 +1,9 @@
 """A program that forks while four threads make their first calls: ``fork_first_calls LIBRARY CHILDREN [KIND]``.
 
-It prints the exit codes of children that did not end as they should, and what the calls imported. A fresh interpreter,
-because first calls happen once: an import that one of them begins is never finished in a child of that moment. KIND is
-``numpy``, ``torch`` (tensors, beside our operators of torch), ``tensors`` (without these) or ``later`` (without these,
-and torch is imported after the dispatcher was made).
+It prints the unexpected exit codes of children, and the modules that calls imported. It needs a fresh interpreter,
+because first calls happen once: an import that one of them has begun never finishes in a child forked at that moment.
+KIND is ``numpy``, ``torch`` (tensors, with our torch operators), ``tensors`` (without the operators) or ``later``
+(without the operators, and torch is imported after the dispatcher is made).
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ WINDOW_S, CHILD_S = 0.05, 20.0
 
 
 def calls(dispatcher: Dispatcher, ones: Callable[..., Any]) -> list[Callable[[], object]]:
-    """What threads and children call: a result, a result in given memory, a batch of one, a problem that is refused."""
+    """Calls of threads and children: a result, a result in given memory, a batch of one, a refused problem."""
 
     def refused() -> None:
         try:
@@ -59,7 +59,7 @@ def child(made: list[Callable[[], object]]) -> int:
 
 
 def ended(pids: list[int]) -> list[int]:
-    """Exit codes; -1 for a child that hangs, which is ended and prints where it was."""
+    """Exit codes; -1 for a child that hangs, which is killed after it prints its stack."""
     codes, until = [], time.monotonic() + CHILD_S
     for pid in pids:
         reaped, status = os.waitpid(pid, os.WNOHANG)
@@ -84,7 +84,7 @@ def main(library: str, children: str, kind: str = "numpy") -> None:
         if kind == "torch":
             importlib.import_module("kernelwright.torch")  # makes the trials of torch's private interfaces
         ones: Callable[..., Any] = torch.ones
-        ones((4, 8))  # what torch itself initialises in its first call is no matter of ours
+        ones((4, 8))  # what torch itself initialises in its first call is not our concern
     else:
         ones = lambda shape: np.ones(shape, np.float32)  # noqa: E731
     made = calls(dispatcher or Dispatcher([KernelLibrary.load(library)]), ones)

@@ -17,12 +17,12 @@ CHILD_SECONDS = 20
 
 
 def problem(size: int) -> GemmProblem:
-    """A problem of its own for every size."""
+    """A distinct problem for every size."""
     return GemmProblem(size, 32, 32, "fp32", layout="rcr")
 
 
 def child(dispatcher: Dispatcher, number: int) -> int:
-    """Fork a process that plans a problem nobody has planned; its exit code, 7 if it planned, -1 if it hung."""
+    """Fork a process that plans a new problem. Returns its exit code: 7 if it planned, -1 if it hung."""
     pid = os.fork()
     if pid == 0:
         try:

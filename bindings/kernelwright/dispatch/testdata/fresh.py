@@ -1,4 +1,4 @@
-"""Programs of this folder in interpreters of their own."""
+"""Run programs of this folder in fresh interpreters."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from types import ModuleType
 
 
 def output(program: ModuleType, *arguments: str) -> str:
-    """What the program prints; AssertionError with all of it unless it exits with 0 within two minutes."""
+    """Return the program's output. AssertionError with all of it unless it exits with 0 within two minutes."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith(("COV", "PYTEST"))}
     run = subprocess.run(
         [sys.executable, str(program.__file__), *arguments],
@@ -19,5 +19,5 @@ def output(program: ModuleType, *arguments: str) -> str:
         timeout=120,
     )
     assert run.returncode == 0, run.stdout + run.stderr
-    sys.stderr.write(run.stderr)  # which pytest shows of a test that fails
+    sys.stderr.write(run.stderr)  # pytest shows it for a failing test
     return run.stdout.strip()

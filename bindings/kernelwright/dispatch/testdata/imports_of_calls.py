@@ -1,7 +1,7 @@
-"""A program that prints the modules which calls import: ``imports_of_calls LIBRARY VARIANTS ATTENTION``.
+"""A program that prints the modules imported by calls: ``imports_of_calls LIBRARY VARIANTS ATTENTION``.
 
-Everything a call needs is imported with the package: a child that is forked in the middle of an import waits for its
-lock for ever.
+Everything a call needs is imported with the package: a child forked in the middle of an import waits forever for its
+lock.
 """
 
 from __future__ import annotations
@@ -22,17 +22,17 @@ imported: list[str] = []
 
 
 def listen() -> None:
-    """Note every module that is searched for from now on; Python tells of none that is there already."""
+    """Record every module search from now on; Python reports none for a module already imported."""
 
     def heard(event: str, arguments: tuple[Any, ...]) -> None:
-        if event == "import" and arguments[1] is None:  # a file is given where no search, and no lock, is needed
+        if event == "import" and arguments[1] is None:  # a file is given if no search, and no lock, is needed
             imported.append(arguments[0])
 
     sys.addaudithook(heard)
 
 
 def load_installed_library() -> None:
-    """Search for the native library where wheels have it; NativeLibraryError where this is no wheel."""
+    """Search for the native library in installed wheels. Raises NativeLibraryError if there is none."""
     given = os.environ.pop("KERNELWRIGHT_LIBRARY", None)
     with contextlib.suppress(KernelwrightError):
         native._load()
@@ -41,7 +41,7 @@ def load_installed_library() -> None:
 
 
 def dense(dispatcher: Dispatcher) -> None:
-    """Products by every way in."""
+    """Products through every entry point."""
     a, b, out = (np.ones(shape, np.float32) for shape in ((4, 8), (8, 6), (4, 6)))
     dispatcher.gemm(a, b)
     dispatcher.gemm(a, b, out=out)
@@ -57,7 +57,7 @@ def dense(dispatcher: Dispatcher) -> None:
 
 
 def fused(dispatcher: Dispatcher) -> None:
-    """Attention and its gradients; caches."""
+    """Attention, its gradients, and caches."""
     q = np.ones((2, 5, 4, 8), np.float32)
     out, lse = dispatcher.attention(q, q, q, lse=True)
     dispatcher.attention_backward(q, q, q, out, out, lse)
@@ -87,7 +87,7 @@ def refused(dispatcher: Dispatcher) -> None:
 
 
 def main(*libraries: str) -> None:
-    """Make a dispatcher, then every kind of call; print what was imported."""
+    """Make a dispatcher, then every kind of call; print the imported modules."""
     listen()
     load_installed_library()
     dispatcher = Dispatcher([KernelLibrary.load(path) for path in libraries])

@@ -1,4 +1,4 @@
-"""Arrays of a foreign library; mock kernel libraries and, where it is not installed, the dispatcher, compiled once."""
+"""Arrays of a foreign library; mock kernel libraries and, if it is not installed, the dispatcher, compiled once."""
 
 from __future__ import annotations
 
@@ -29,10 +29,10 @@ def _folder() -> Path:
 
 @cache
 def compilers() -> tuple[list[str], list[str]]:
-    """Commands for C and C++; the test is skipped where there are none.
+    """Compiler commands for C and C++; the test is skipped if there are none.
 
-    With KERNELWRIGHT_SANITIZE=address they are those of gcc with AddressSanitizer and UndefinedBehaviorSanitizer, whose
-    run-time the program must have loaded: ``tests/sanitizers/bindings``.
+    With KERNELWRIGHT_SANITIZE=address they are gcc with AddressSanitizer and UndefinedBehaviorSanitizer, whose runtime
+    the program must have loaded: ``tests/sanitizers/bindings``.
     """
     if os.environ.get("KERNELWRIGHT_SANITIZE") == "address":
         flags = ["-g", "-fsanitize=address,undefined", "-fno-sanitize-recover=all", "-fno-omit-frame-pointer"]
@@ -49,7 +49,7 @@ def compilers() -> tuple[list[str], list[str]]:
 
 
 def compile_shared(command: list[str], output: Path) -> Path:
-    """Compile to a shared object that may include the dispatcher's headers and launchers'."""
+    """Compile to a shared object that may include the headers of the dispatcher and the launchers."""
     cache_folder = str(_folder() / "zig")
     env = {"ZIG_GLOBAL_CACHE_DIR": cache_folder, "ZIG_LOCAL_CACHE_DIR": cache_folder, **os.environ}
     include = ["-I", str(NATIVE / "include"), "-I", str(NATIVE)]
@@ -67,7 +67,7 @@ def native_library() -> None:
 
 
 def compat_library(name: str, operation: str, folder: Path) -> Path:
-    """The file ``name`` of functions that users of the CK Tile dispatcher know, packaged or compiled to a folder."""
+    """The library ``name`` with the CK Tile dispatcher's functions, packaged or compiled to a folder."""
     sources = ("src", "compat/common", f"compat/{operation}")
     return _packaged(name) or _compile_dispatcher(folder / name, ["-O1", "-fno-threadsafe-statics"], *sources)
 
@@ -78,7 +78,7 @@ def _packaged(name: str) -> Path | None:
 
 
 def _compile_dispatcher(output: Path, flags: list[str], *folders: str) -> Path:
-    """Folders of ``dispatcher_cpp`` to a shared library."""
+    """Compile folders of ``dispatcher_cpp`` to a shared library."""
     flags = ["-std=c++17", *flags, "-fvisibility=hidden", "-fno-exceptions", "-fno-rtti"]
     sources = [str(path) for folder in folders for path in sorted((NATIVE / folder).rglob("*.cpp"))]
     return compile_shared([*compilers()[1], *flags, *sources, "-ldl", "-lpthread"], output)
@@ -103,7 +103,7 @@ KERNELS = {
     "7": "gemm_fp16_rrr_nothing",
     "8": "a_gemm_fp32_rcr_exotic",
 }
-# Instead of those above with the macro MOCK_VARIANTS.
+# Instead of those above, with the macro MOCK_VARIANTS.
 VARIANTS = {
     "9": "gemm_fp32_rrr_plain",
     "a": "gemm_fp32_rrr_batched",
@@ -124,7 +124,7 @@ def _identity(seed: str, digit: str) -> str:
 def write_library(
     folder: Path, *macros: str, arch: str = "x86_64_v3", backend: str = "cpu", name: str = "mock", seed: str = "0"
 ) -> Path:
-    """A mock library with its manifest in ``folder``; the macros of mock_library.c say what is wrong with it."""
+    """A mock library with its manifest in ``folder``; macros of mock_library.c state its faults."""
     fixed = (f'MOCK_ARCH="{arch}"', f'MOCK_NAME="{name}"', f'MOCK_SEED="{seed}"')
     kind = {"ck_tile": "HIP", "cutlass": "CUDA", "cpu": "CPU"}[backend]
     source = _mock((*fixed, f"MOCK_BACKEND=KW_BACKEND_{kind}", *macros))
@@ -143,7 +143,7 @@ def write_manifest(
     library: Path, arch: str, backend: str, kernels: dict[str, str], features: dict[str, str] | None = None,
     specs: dict[str, dict[str, str]] | None = None,
 ) -> None:  # fmt: skip
-    """Beside a library; ``kernels`` are names by identity."""
+    """Write a manifest beside a library; ``kernels`` are names by identity."""
     manifest = {
         "schema_version": 1,
         "name": library.stem.removeprefix("lib"),
@@ -209,7 +209,7 @@ ATTENTION = {
 
 @cache
 def attention_library(arch: str = "x86_64_v3", backend: str = "cpu") -> Path:
-    """A library with a naive fp32 kernel of each attention family, and its manifest. Any device runs it."""
+    """A library with a naive fp32 kernel of each attention family, and its manifest. It runs on any device."""
     folder = _folder() / f"attention_{arch}"
     folder.mkdir()
     kind = {"ck_tile": "HIP", "cutlass": "CUDA", "cpu": "CPU"}[backend]

@@ -1,4 +1,4 @@
-"""A stand-in for torch where it is not installed: tensors over NumPy memory, a grad mode, versions and streams."""
+"""A stand-in for torch if it is not installed: tensors over NumPy memory, a grad mode, versions and streams."""
 
 # ruff: noqa: D102 - the methods are those of torch
 
@@ -13,7 +13,7 @@ import numpy as np
 
 
 class Dtype:
-    """Compared by identity, shown as torch shows its own."""
+    """Compared by identity; shown like torch's own dtypes."""
 
     def __init__(self, name: str) -> None:
         self.name = name
@@ -26,7 +26,7 @@ FLOAT32 = Dtype("float32")
 
 
 class Tensor:
-    """The part of torch.Tensor that the bindings use; ``streams`` are those on which it was made and copied to."""
+    """The part of torch.Tensor that the bindings use; ``streams`` are those it was made on and copied to."""
 
     def __init__(self, array: np.ndarray[Any, Any], device: Any = None, neg: bool = False) -> None:
         self.array, self.neg, self.streams = array, neg, list[int]()

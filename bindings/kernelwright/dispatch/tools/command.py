@@ -1,4 +1,4 @@
-"""The ``kernelwright`` command: ``doctor`` and ``info`` need no other package, all else the code generator's."""
+"""The ``kernelwright`` command: ``doctor`` and ``info`` need no other package, the rest needs the code generator."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from kernelwright.files.proposals import closest
 
 _EXIT_FAILED, _EXIT_BAD_INPUT = 1, 2
 _COMPLETE = "_KERNELWRIGHT_COMPLETE"
-"""What click's completion sets, in the shell's start-up files and at each key."""
+"""Variables that click's completion sets, in the shell's start-up files and at each key."""
 _HELP = """\
 Usage: kernelwright [OPTIONS] COMMAND [ARGS]...
 
@@ -40,11 +40,11 @@ OTHERS = (
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command line and return its exit code, see :mod:`kernelwright.codegen.interface.exit_codes`."""
+    """Run the command line. Returns its exit code, see :mod:`kernelwright.codegen.interface.exit_codes`."""
     try:
         code = _run(list(sys.argv[1:] if arguments is None else arguments))
-        if sys.stdout is not None:  # None where the shell closed it
-            sys.stdout.flush()  # what fails here would otherwise fail as the interpreter ends, with a traceback
+        if sys.stdout is not None:  # None if the shell closed it
+            sys.stdout.flush()  # a failure here would otherwise occur at interpreter exit, with a traceback
     except BrokenPipeError:  # the reader, such as `head`, has seen enough
         _drop_unwritten()
         return 0
@@ -59,7 +59,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _drop_unwritten() -> None:
-    """Write what standard output holds, or nowhere: the interpreter tries again as it ends, with a traceback."""
+    """Write pending standard output or discard it: the interpreter would retry at exit, with a traceback."""
     if sys.stdout is None:
         return
     try:

@@ -30,7 +30,7 @@ from kernelwright.dispatch.tools.store_check import Found, check_distributions, 
 from kernelwright.files.commands import ArgumentParser
 from kernelwright.files.strict_json import parse_json, read_json
 
-# Requirements of our own distributions, and array libraries whose arrays they take.
+# Requirements of our own distributions, and array libraries whose arrays they accept.
 _PACKAGES = (
     *("kernelwright", "kernelwright-pants", "numpy", "ml-dtypes", "tinygrad", "torch", "cupy", "jax"),
     *("click", "jinja2", "packaging", "pydantic", "pyelftools", "pyproject-metadata", "wheel", "lmdb"),
@@ -71,12 +71,12 @@ def main(arguments: Sequence[str]) -> int:
 
 
 def report(verify: Sequence[Path] | None = None) -> Report:
-    """The report, as JSON values. It loads the CUDA driver into this process to ask for devices.
+    """Return the report as JSON values. Loads the CUDA driver into this process to query devices.
 
-    ``verify``: folders, all files of which are compared; none: those that this user's builds write.
+    ``verify``: folders whose files are all compared; if empty, the folders that this user's builds write.
     """
     problems: list[str] = []
-    damaged: list[str] = []  # those of the problems that a digest shows
+    damaged: list[str] = []  # the problems that a digest reveals
     return {
         "interpreter": _interpreter(),
         "packages": {name: version for name in (*_PACKAGES, *_kernel_wheels()) if (version := _version(name))},
@@ -109,7 +109,7 @@ def _version(name: str) -> str | None:
 
 
 def _kernel_wheels() -> list[str]:
-    """Distributions that hold kernel libraries."""
+    """Distributions that contain kernel libraries."""
     inside = f"{installed.PACKAGE}/"
     records = ((package.name, package.read_text("RECORD") or "") for package in metadata.distributions())
     return sorted({name for name, record in records if any(line.startswith(inside) for line in record.splitlines())})
@@ -165,7 +165,7 @@ def _drivers() -> Report:
             kernel = re.search(r"\b\d{3}\.\d+(\.\d+)?\b", _read(Path("/proc/driver/nvidia/version")) or "")
             drivers["cuda"]["driver"] = kernel[0] if kernel else None
     elif Path("/sys/module/amdgpu").is_dir():
-        # Only asked for where the kernel driver is: loading the runtime starts threads.
+        # Queried only if the kernel driver is present: loading the runtime starts threads.
         drivers["hip"] = next((name for name in _HIP_RUNTIMES if _load(name)), None)
     return drivers
 
@@ -175,9 +175,9 @@ _ROADS_S = 120  # torch may be read from a cold disk
 
 
 def _torch_roads() -> dict[str, str] | str | None:
-    """Which road eager calls of each function of kernelwright.torch take, and why; a text where they cannot be asked.
+    """Road of eager calls by function of kernelwright.torch, and why; a text if it cannot be determined.
 
-    None without torch, which a process of its own imports: it takes seconds, and starts threads.
+    None without torch, which is imported in a separate process: that takes seconds and starts threads.
     """
     if find_spec("torch") is None or find_spec("kernelwright.torch") is None:
         return None
@@ -208,9 +208,9 @@ def _read(path: Path) -> str | None:
 
 
 def _toolchains() -> Report:
-    """Compilers and headers: those for kernelwright.jit, those that Pants has unpacked, and those of the machine.
+    """Compilers and headers: those for kernelwright.jit, those unpacked by Pants, and those of the machine.
 
-    The JIT takes folders that are named, else installed wheels. Nothing uses the machine's unless told to.
+    The JIT uses named folders, else installed wheels. Nothing uses the machine's compilers unless told to.
     """
     system = {name: {"path": path, "version": _says(path)} for name in _COMPILERS if (path := shutil.which(name))}
     kept = _pants_caches() / "named_caches/kernelwright_wheels"
@@ -230,7 +230,7 @@ def _toolchains() -> Report:
 
 
 def _named_trees() -> Report | str | None:
-    """Folders by tree in the file that KERNELWRIGHT_TREES names, which come before installed wheels."""
+    """Folders by tree from the file that KERNELWRIGHT_TREES names, which take precedence over installed wheels."""
     file = os.environ.get("KERNELWRIGHT_TREES")
     if not file:
         return None
@@ -280,12 +280,12 @@ def _cache() -> Report:
 
 
 def _free(folder: Path) -> int:
-    """Free bytes of the file system that holds a folder, or would hold it."""
+    """Free bytes of the file system that holds, or would hold, a folder."""
     return shutil.disk_usage(next(path for path in (folder, *folder.parents) if path.exists())).free
 
 
 def _verified(folders: Sequence[Path], problems: list[str], damaged: list[str]) -> str:
-    """What was compared; damage goes to ``problems`` and ``damaged``."""
+    """Summary of what was compared; damage is appended to ``problems`` and ``damaged``."""
     findings = Found()
     own = [_pants_caches() / "lmdb_store", jit_cache()]
     named = list(folders) or [folder for folder in own if folder.is_dir()] or own
@@ -302,7 +302,7 @@ def _verified(folders: Sequence[Path], problems: list[str], damaged: list[str]) 
 
 
 def _toolchain_distributions() -> dict[str, str]:
-    """Distributions of compilers and headers with their versions: those that the ``jit`` extras of this one pin."""
+    """Distributions of compilers and headers with their versions, as pinned by the ``jit`` extras of this one."""
     try:
         requirements = metadata.requires("kernelwright") or []
     except metadata.PackageNotFoundError:
@@ -321,7 +321,7 @@ def _bytes(folder: Path) -> int:
             try:
                 total += os.lstat(os.path.join(path, name)).st_blocks * 512
             except OSError:
-                continue  # removed meanwhile
+                continue  # removed in the meantime
     return total
 
 

@@ -1,8 +1,8 @@
-"""Damage in folders of libraries and in caches of JIT and ``kernelwright build``: files against what is said of them.
+"""Find damage in library folders and in caches of the JIT and ``kernelwright build``: check files against digests.
 
-A cache holds the outputs of a command in ``actions/KEY``, where KEY is the sha256 of the command, its environment, the
-contents of its inputs and those of its toolchains and headers, and ``__sha256.json`` their digests; and texts by their
-sha256 in ``texts``. A library stands beside its manifest, in a cache or anywhere else.
+A cache holds the outputs of a command in ``actions/KEY``, where KEY is the sha256 of the command, its environment and
+the contents of its inputs, toolchains and headers, and their digests in ``__sha256.json``; it holds texts by their
+sha256 in ``texts``. A library lies beside its manifest, in a cache or elsewhere.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ _SEALED = "__sha256.json"
 _DIGEST = re.compile("[0-9a-f]{64}")
 
 Results = dict[tuple[str, str], dict[str, Path]]
-"""Key of a command and path of an output → digests that it has in caches, each with a place."""
+"""Key of a command and path of an output → its digests in the caches, each with a location."""
 
 
 @dataclass
 class Checked:
-    """What was found below folders.
+    """Findings below folders.
 
-    :ivar damaged: files that are not what is said of them, of caches and of libraries.
+    :ivar damaged: files of caches and libraries that do not match their digests.
     :ivar described: see ``lmdb_shards.described``.
     """
 
@@ -41,7 +41,7 @@ class Checked:
 
 
 def check_folder(folder: Path, checked: Checked) -> None:
-    """Compare every result, text and library below a folder, links excepted; nothing may be building meanwhile."""
+    """Compare every result, text and library below a folder, except links. No build may be running."""
     for name, below, files in os.walk(folder):
         here = Path(name)
         if _SEALED in files:
@@ -54,7 +54,7 @@ def check_folder(folder: Path, checked: Checked) -> None:
 
 
 def differing(results: Results) -> Iterator[str]:
-    """A sentence for each output that a command, of the same inputs and toolchain, made in two ways."""
+    """A sentence for each output that a command, with the same inputs and toolchain, produced in two versions."""
     for (key, output), forms in sorted(results.items()):
         if len(forms) > 1:
             places = ", ".join(f"{digest} in {place}" for digest, place in sorted(forms.items()))
@@ -86,7 +86,7 @@ def _check_texts(folder: Path, names: list[str], checked: Checked) -> None:
 
 
 def _check_library(path: Path, checked: Checked) -> None:
-    """A manifest, with the library that it names, or a statement."""
+    """Check a manifest, with the library that it names, or a statement."""
     try:
         data = path.read_bytes() if path.stat().st_size <= MAX_TEXT else b""
     except OSError:
@@ -107,4 +107,4 @@ def _sha256(path: Path) -> str:
         with path.open("rb") as stream:
             return hashlib.file_digest(stream, "sha256").hexdigest()
     except OSError:
-        return ""  # it is not there, or no file
+        return ""  # missing, or not a file

@@ -58,7 +58,7 @@ _Array = np.ndarray[Any, Any]
 def main(
     arguments: Sequence[str] | None = None, packaged: Callable[[Device], Traversable | Path | None] | None = None
 ) -> int:
-    """Run it; the exit status. ``packaged`` knows folders of libraries that come with the program, by device."""
+    """Run the program. Returns the exit status. ``packaged`` maps a device to a library folder that comes with it."""
     options = _parse(arguments)
     report: dict[str, Any] = {
         "problem": {
@@ -135,7 +135,7 @@ def _run(
 
 
 def _result(datatype: str, library: KernelLibrary) -> str:
-    """What the library's kernels make of 8-bit floats, which have several results; the usual one of others."""
+    """Result dtype of the library's kernels for 8-bit floats, which have several; the usual one for other dtypes."""
     if datatype != "fp8":
         return RESULT[datatype]
     made = (str(kernel.spec["dtype_c"]) for kernel in library.kernels if kernel.spec.get("dtype_a") == datatype)
@@ -153,7 +153,7 @@ def _operands(problem: GemmProblem, fnuz: bool) -> tuple[_Array, _Array, _Array]
         return np.asarray(values, order="C" if order == "r" else "F")
 
     kind = dtypes.numpy_dtype(problem.dtype_c)
-    unwritten = kind.type(-1) if kind.kind == "i" else np.float32(np.nan)  # so that what is not written shows
+    unwritten = kind.type(-1) if kind.kind == "i" else np.float32(np.nan)  # so that unwritten elements show
     out = np.full((problem.m, problem.n), unwritten, kind, order="C" if problem.layout[2] == "r" else "F")
     return matrix(problem.m, problem.k, problem.layout[0]), matrix(problem.k, problem.n, problem.layout[1]), out
 
@@ -182,7 +182,7 @@ def _on_gpu(plan: Plan, a: _Array, b: _Array, out: _Array) -> tuple[dict[str, An
     kinds = {"fp32": torch.float32, "fp16": torch.float16, "bf16": torch.bfloat16, "int8": torch.int8}
     kinds["int32"] = torch.int32
     if plan.problem.dtype == "fp8":
-        kinds["fp8"] = getattr(torch, a.dtype.name)  # torch and ml_dtypes call its formats alike
+        kinds["fp8"] = getattr(torch, a.dtype.name)  # torch and ml_dtypes use the same names for its formats
     where = plan.device.replace("hip", "cuda")
 
     def move(array: _Array, dtype: str) -> Any:  # through a type that both sides know; strides are kept

@@ -1,7 +1,7 @@
-"""One identity has one object: what the manifests in a store or below a folder say of the kernels of one name.
+"""Check that one identity has one object, from the manifests in a store or below a folder.
 
-A kernel's object may differ with its toolchain and with any source, and with nothing else. What a library was made of
-is in the statement beside its manifest, which every build writes; of libraries without one nothing is said.
+A kernel's object may vary with its toolchain and with any source, and with nothing else. The inputs of a library are in
+the statement beside its manifest, which every build writes; libraries without one are not checked.
 """
 
 from __future__ import annotations
@@ -14,10 +14,10 @@ from typing import Any
 
 @dataclass(frozen=True)
 class Compared:
-    """``kernels``: how many were compared, each once for each of its toolchains and sources.
+    """``kernels``: number of kernels compared, each once per toolchain and sources.
 
-    ``libraries`` is the number of manifests, ``unknown`` that of those without a statement. ``problems`` has a sentence
-    for each kernel that has several objects.
+    ``libraries`` is the number of manifests, ``unknown`` the number of those without a statement. ``problems`` has a
+    sentence for each kernel with several objects.
     """
 
     kernels: int
@@ -27,7 +27,7 @@ class Compared:
 
 
 def compare_objects(entries: Iterable[Mapping[str, Any]]) -> Compared:
-    """Compare what :func:`kernelwright.dispatch.tools.lmdb_shards.described` said of manifests and statements."""
+    """Compare the manifests and statements that :func:`kernelwright.dispatch.tools.lmdb_shards.described` read."""
     listed = list(entries)
     made_of = {entry["manifest"]: entry["made_of"] for entry in listed if "made_of" in entry}
     manifests = {entry["manifest"]: entry for entry in listed if "kernels" in entry}

@@ -1,9 +1,9 @@
-"""Compares the values of LMDB environments with the digests that are their keys; one line of JSON for each environment.
+"""Compare the values of LMDB environments with the digests in their keys; prints one line of JSON per environment.
 
     python lmdb_shards.py DATA.MDB …
 
-A program of its own: LMDB maps the file, so a damaged page can end the process with a signal. It needs the lmdb package
-and nothing else. Keys are the sha256 of their value with a version byte behind it, in the database that Pants calls
+It is a separate program: LMDB maps the file, so a damaged page can kill the process with a signal. It needs only the
+lmdb package. Keys are the sha256 of their value followed by a version byte, in the database that Pants calls
 ``content-versioned``.
 """
 
@@ -20,13 +20,13 @@ _CONTENT = b"content-versioned"
 _DIGEST_BYTES = 32
 _MANIFEST, _STATEMENT = b'"object_sha256"', b'"urn:x-kernelwright:kernel-library:1"'
 MAX_TEXT = 1 << 26
-"""Bytes of the largest manifest or statement that is read."""
+"""Size limit, in bytes, of manifests and statements that are read."""
 
 
 def compare(data: Path) -> dict[str, Any]:
-    """``files``: values that were compared; ``damaged``: digests of those that differ; ``error``: pages that do.
+    """``files``: number of values compared; ``damaged``: digests of those that differ; ``error``: damaged pages.
 
-    ``described``: what :func:`described` says of those that are manifests or statements of libraries.
+    ``described``: results of :func:`described` for values that are manifests or statements of libraries.
     """
     lmdb = importlib.import_module("lmdb")
     files, damaged, error, entries = 0, [], "", []
@@ -51,7 +51,7 @@ def compare(data: Path) -> dict[str, Any]:
 
 
 def described(value: bytes | memoryview) -> dict[str, Any] | None:
-    """What a manifest says of its kernels, or the statement beside it of what they were made of; None for other bytes.
+    """Kernels listed in a manifest, or the inputs listed in the statement beside it; None for other bytes.
 
     ``manifest``: its sha256, in both; ``toolchains``, ``kernels`` (identity, name, digest of the objects), ``library``
     and ``sha256`` (its name and digest), or ``made_of``, a digest of all sources and toolchains.
@@ -72,7 +72,7 @@ def described(value: bytes | memoryview) -> dict[str, Any] | None:
             whole = {"library": manifest.get("library"), "sha256": manifest.get("sha256")}
             return {"manifest": digest, "toolchains": _digest(manifest["toolchains"]), "kernels": kernels, **whole}
     except (ValueError, KeyError, TypeError, RecursionError):
-        pass  # a file of another kind that has such words in it
+        pass  # a file of another kind that contains these words
     return None
 
 

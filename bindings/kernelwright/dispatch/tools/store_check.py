@@ -1,8 +1,8 @@
-"""Damage in what builds keep on disk: every file of stores, caches and installed toolchains against its digest.
+"""Find damage in the files that builds keep: check stores, caches and installed toolchains against their digests.
 
 Builds compare their inputs with digests, but not each of the thousands of files of a toolchain. The store consists of
-LMDB environments, one for each first digit of a digest, and a folder of large files. The environments are read by a
-process of their own (``lmdb_shards``), because a damaged one can end the process that maps it.
+LMDB environments, one for each first digit of a digest, and a folder of large files. A separate process
+(``lmdb_shards``) reads the environments, because a damaged one can kill the process that maps it.
 """
 
 from __future__ import annotations
@@ -24,15 +24,15 @@ from kernelwright.dispatch.tools.folder_check import Checked, check_folder, diff
 from kernelwright.dispatch.tools.kernel_objects import compare_objects
 from kernelwright.dispatch.tools.lmdb_shards import MAX_TEXT, described
 
-_MOST_NAMED = 10  # files that are named one by one
+_MOST_NAMED = 10  # files that are named individually
 _READER = Path(__file__).with_name("lmdb_shards.py")
 
 
 @dataclass
 class Found:
-    """How many files and kernels were compared, and what is wrong, a sentence each.
+    """Numbers of files and kernels compared, and one sentence per problem.
 
-    :ivar unknown: libraries without a statement, of which nothing is said.
+    :ivar unknown: number of libraries without a statement, which are not checked.
     :ivar described: manifests and statements of libraries among the files, see ``lmdb_shards.described``.
     """
 
@@ -44,10 +44,10 @@ class Found:
 
 
 def check_folders(folders: Sequence[Path], findings: Found) -> None:
-    """Compare the files of stores of Pants, caches and folders of libraries; nothing may be building meanwhile.
+    """Compare the files of Pants stores, caches and library folders. No build may be running.
 
-    Of the kernels in all of them, one identity must have one object for each toolchain and state of the sources, and
-    one command one result.
+    Across all of them, one identity must have one object per toolchain and state of the sources, and one command one
+    result.
     """
     checked = Checked()
     for folder in folders:
@@ -68,7 +68,7 @@ def check_folders(folders: Sequence[Path], findings: Found) -> None:
 
 
 def check_store(store: Path, findings: Found) -> None:
-    """Compare what Pants keeps in a store with its digests."""
+    """Compare the contents of a Pants store with their digests."""
     shards = [data for kind in ("files", "directories") for data in sorted((store / kind).glob("*/data.mdb"))]
     if shards and find_spec("lmdb") is None:
         findings.problems.append(f"reading {store} needs the package lmdb; pip install 'kernelwright[doctor]'")
@@ -87,7 +87,7 @@ def check_store(store: Path, findings: Found) -> None:
 
 
 def check_distributions(names: Sequence[str], findings: Found) -> None:
-    """Compare the files of those distributions that are installed here with what pip has recorded."""
+    """Compare the files of those distributions that are installed here with pip's records."""
     for name in names:
         try:
             distribution = metadata.distribution(name)
@@ -130,7 +130,7 @@ def _check_shards(shards: Sequence[Path], findings: Found) -> list[str]:
             damaged += [f"{digest} in {data}" for digest in shard["damaged"]]
             if shard["error"]:
                 damaged.append(f"pages of {data} ({shard['error']})")
-        if done.returncode:  # the next environment ended the reader
+        if done.returncode:  # the next environment killed the reader
             why = f"signal {-done.returncode}" if done.returncode < 0 else done.stderr.strip().rpartition("\n")[2]
             damaged.append(f"pages of {left.pop(0)} (its reader ended: {why})")
     return damaged

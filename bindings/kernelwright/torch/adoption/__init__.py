@@ -1,1 +1,1 @@
-"""Models of others run kernels: their layers are given other classes, or calls of ATen are intercepted."""
+"""Make existing models run kernels: their layers are given other classes, or calls of ATen are intercepted."""

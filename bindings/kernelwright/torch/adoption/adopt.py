@@ -1,4 +1,4 @@
-"""``adopt`` and ``release``: a model's layers and attention run kernels, and its own code again."""
+"""``adopt`` and ``release``: have a model's layers and attention run kernels, and undo that."""
 
 from __future__ import annotations
 
@@ -19,20 +19,20 @@ _STRIDES: weakref.WeakKeyDictionary[nn.Module, tuple[int, ...]] = weakref.WeakKe
 
 
 class AdoptionError(KernelwrightError, TypeError):
-    """Layers that must be left as they are, where ``adopt`` is strict; or what is no module."""
+    """``adopt`` is strict and layers must be left as they are, or its argument is not a module."""
 
 
 @dataclass(frozen=True)
 class Adoption:
-    """What :func:`adopt` did.
+    """The result of :func:`adopt`.
 
     :ivar replaced: names of layers that run kernels, with their classes.
-    :ivar left: names of layers that kernels could compute and that stay as they are, with the reason.
-    :ivar converted: names of convolutions whose weights are in ``torch.channels_last`` now.
-    :ivar attention: names of modules in whose ``forward`` attention runs kernels.
-    :ivar fused: names of ``nn.Sequential`` modules whose neighbours are fused where nobody looks between them.
-    :ivar others: classes of further modules with parameters, which stay as they are, with their number.
-    :ivar libraries: libraries that were loaded because no dispatcher was in use for the model's device.
+    :ivar left: names of layers that kernels could compute but that stay as they are, with the reason.
+    :ivar converted: names of convolutions whose weights were converted to ``torch.channels_last``.
+    :ivar attention: names of modules whose ``forward`` runs attention kernels.
+    :ivar fused: names of ``nn.Sequential`` modules whose neighbours are fused if nothing observes what lies between.
+    :ivar others: classes of further modules with parameters, which stay as they are, with their counts.
+    :ivar libraries: libraries loaded because no dispatcher was in use for the model's device.
     """
 
     replaced: tuple[tuple[str, str], ...]
@@ -44,7 +44,7 @@ class Adoption:
     libraries: tuple[str, ...]
 
     def __str__(self) -> str:
-        """Counts, and each layer that is left with the reason."""
+        """Counts, and each layer left as it is with the reason."""
         kinds = Counter(kind for _, kind in self.replaced)
         replaced = ", ".join(f"{count} {kind}" for kind, count in sorted(kinds.items())) or "nothing"
         lines = [f"replaced: {replaced}; attention within {len(self.attention)} modules, {len(self.fused)} fused"]
@@ -57,22 +57,22 @@ class Adoption:
 def adopt(
     model: nn.Module, *, attention: bool = True, fuse: bool = True, channels_last: bool = False, strict: bool = False
 ) -> Adoption:
-    """Have a model's linear layers, convolutions and attention run kernels; what no kernel serves runs as before.
+    """Have a model's linear layers, convolutions and attention run kernels; calls that no kernel serves run as before.
 
     Modules keep their identity, parameters, hooks and names in ``state_dict``; their classes become subclasses of their
-    own. ``torch.compile``, ``torch.export``, autocast, gradient checkpointing, copies and pickles go on working.
-    :func:`release` undoes it. A second call changes what was added since the first.
+    original classes. ``torch.compile``, ``torch.export``, autocast, gradient checkpointing, copies and pickles keep
+    working. :func:`release` undoes it. A second call adopts modules added since the first.
 
-    Where no dispatcher is in use for the device of the parameters, the installed libraries for it are put in use.
+    If no dispatcher is in use for the device of the parameters, the installed libraries for it are put in use.
 
-    :param attention: whether calls of ``torch.nn.functional.scaled_dot_product_attention`` within the model run ours.
+    :param attention: whether ``torch.nn.functional.scaled_dot_product_attention`` runs kernels within the model.
     :param fuse: whether neighbours in an ``nn.Sequential`` run as one kernel: a layer and its activation; at inference
         a convolution, its batch norm, which is folded into the weights, and the activation.
-    :param channels_last: whether weights of convolutions are converted to ``torch.channels_last``, which kernels read.
-        torch's own convolutions with such weights have results in that format too, which ``view`` may refuse.
-    :param strict: whether layers that must be left are an AdoptionError, before anything is changed. Whether a *call*
-        may run torch's operators is for :func:`kernelwright.torch.strict` to say.
-    :raises AdoptionError: for what is no ``nn.Module``, and as ``strict`` says.
+    :param channels_last: whether weights of convolutions are converted to ``torch.channels_last``, the format that
+        kernels read. torch's own convolutions then return that format too, which ``view`` may refuse.
+    :param strict: whether to raise AdoptionError, before any change, if a layer must be left as it is. Whether a *call*
+        may run torch's operators is decided by :func:`kernelwright.torch.strict`.
+    :raises AdoptionError: if ``model`` is not an ``nn.Module``, and as ``strict`` says.
     """
     if not isinstance(model, nn.Module):
         raise AdoptionError(f"model is a {type(model).__name__}; allowed: a torch.nn.Module; pass the module itself")
@@ -103,7 +103,7 @@ def adopt(
 
 
 def release(model: nn.Module) -> None:
-    """Give a model's modules the classes and memory formats that they had before :func:`adopt`."""
+    """Restore the classes and memory formats that a model's modules had before :func:`adopt`."""
     for module in model.modules():
         while release_class(module):
             pass
@@ -145,7 +145,7 @@ def _watch(module: nn.Module) -> bool:
 
 
 def _ensure_dispatchers(model: nn.Module) -> tuple[str, ...]:
-    """Installed libraries for devices of parameters that no dispatcher serves; nothing where none is installed."""
+    """Load installed libraries for parameter devices that no dispatcher serves. Returns those loaded, if any."""
     paths: list[str] = []
     names = sorted({manifest.parents[1].name for manifest in installed.manifests()})
     for device in {parameter.device for parameter in model.parameters()}:

@@ -1,7 +1,7 @@
-"""``intercept``: products, convolutions and attention of any code run kernels, at the level of ATen, below autograd.
+"""``intercept``: have products, convolutions and attention of any code run kernels, at ATen level, below autograd.
 
-What torch records for gradients it records as before; the backward pass calls ATen too, and is intercepted within the
-region. What no kernel serves, and all other operators, run as they are.
+torch records gradients as before; the backward pass calls ATen too, and is intercepted if it runs within the region.
+Calls that no kernel serves, and all other operators, run unchanged.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _GRADIENTS = {name: decisions.of(name) for name in ("conv_backward_data", "atten
 
 
 def _plain(*tensors: torch.Tensor | None) -> bool:
-    """Whether kernels may read them: dense, of one dtype, with elements."""
+    """Whether kernels may read the tensors: dense, of one dtype, non-empty."""
     first: Any = tensors[0]
     return all(
         one is None
@@ -183,7 +183,7 @@ _HANDLERS: dict[Any, Callable[..., Any]] = {
     _aten._scaled_dot_product_flash_attention_for_cpu.default: _cpu_attention,
     _aten._scaled_dot_product_flash_attention_for_cpu_backward.default: _cpu_attention_backward,
 }
-# In inference mode these are not taken apart before they arrive.
+# In inference mode these are not decomposed before they arrive.
 _COMPOSITE = {
     *(_aten.linear.default, _aten.matmul.default, _aten.einsum.default, _aten.scaled_dot_product_attention.default),
     *(_aten._convolution_mode.default, _aten._convolution.default),
@@ -193,11 +193,11 @@ _COMPOSITE = {
 
 
 class intercept(TorchDispatchMode):  # type: ignore[misc]
-    """Within the region, of this thread, products, convolutions and attention run kernels, whoever calls them.
+    """A region, in this thread, in which products, convolutions and attention run kernels, whoever calls them.
 
-    It takes ``mm``, ``addmm``, ``bmm``, ``baddbmm``, ``convolution``, attention on CPUs, and their gradients where the
-    backward pass is in the region too. Every operator that torch runs costs some microseconds more; ``adopt`` costs
-    less. Results have torch's memory format. Compiled functions run as they were compiled.
+    It intercepts ``mm``, ``addmm``, ``bmm``, ``baddbmm``, ``convolution``, attention on CPUs, and their gradients if
+    the backward pass runs in the region too. Every torch operator costs a few microseconds more; ``adopt`` costs less.
+    Results have torch's memory format. Compiled functions run as they were compiled.
     """
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:

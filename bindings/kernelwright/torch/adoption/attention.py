@@ -1,7 +1,7 @@
 """Calls of ``torch.nn.functional.scaled_dot_product_attention`` from within adopted modules.
 
-Models call that function by its place in torch. While modules are adopted another one stands there, which calls ours
-within their ``forward``, of this thread, and torch's everywhere else.
+Models look that function up in torch. While modules are adopted, a replacement stands there, which calls ours within
+their ``forward`` in this thread, and torch's everywhere else.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from kernelwright.torch.operators.attention import scaled_dot_product_attention
 from torch import nn  # pants: no-infer-dep
 from torch.nn import functional  # pants: no-infer-dep
 
-_CALLERS = (nn.MultiheadAttention,)  # of torch's own modules
+_CALLERS = (nn.MultiheadAttention,)  # torch's own modules that call it
 
 
 class _Within(threading.local):
@@ -23,7 +23,7 @@ class _Within(threading.local):
 
 
 class _Before:
-    """What stood in torch before ours."""
+    """The function that stood in torch before ours."""
 
     function: Any = functional.scaled_dot_product_attention
 
@@ -36,7 +36,7 @@ def _either(
     query: torch.Tensor, key: torch.Tensor, value: torch.Tensor, attn_mask: torch.Tensor | None = None,
     dropout_p: float = 0.0, is_causal: bool = False, scale: float | None = None, enable_gqa: bool = False,
 ) -> torch.Tensor:  # fmt: skip
-    """torch's function, or within adopted modules ours."""
+    """Call torch's function, or within adopted modules ours."""
     chosen: Any = scaled_dot_product_attention if _within.depth else _Before.function
     result: torch.Tensor = chosen(
         query, key, value, attn_mask, dropout_p, is_causal, scale=scale, enable_gqa=enable_gqa
@@ -45,14 +45,14 @@ def _either(
 
 
 def may_call(module: nn.Module) -> bool:
-    """Whether attention may be called within the module's own ``forward``: not within those of torch's layers."""
+    """Whether a module's own ``forward`` may call attention; torch's own layers may not."""
     ours = type(module).__module__.startswith("torch.nn.") or isinstance(module, torch.jit.ScriptModule)
     return isinstance(module, _CALLERS) or not (ours or "forward" in vars(module))
 
 
 def forward(module: nn.Module, cls: Any, *args: Any, **kwargs: Any) -> Any:
     """The ``forward`` of a module that may call attention."""
-    if functional.scaled_dot_product_attention is not _either:  # of a copy, whose model was released
+    if functional.scaled_dot_product_attention is not _either:  # a copy whose model was released
         _install(module)
     _within.depth += 1
     try:
@@ -69,12 +69,12 @@ def _install(module: nn.Module) -> None:
 
 
 def begin(module: nn.Module) -> None:
-    """Before the module has :func:`forward`."""
+    """Replace torch's function, before the module gets :func:`forward`."""
     _install(module)
 
 
 def end(module: nn.Module) -> None:
-    """The module has its own ``forward`` again."""
+    """Forget a module that has its own ``forward`` again; after the last one, restore torch's function."""
     _adopted.discard(module)
     if not _adopted and functional.scaled_dot_product_attention is _either:
         functional.scaled_dot_product_attention = _Before.function

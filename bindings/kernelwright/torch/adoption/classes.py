@@ -16,22 +16,22 @@ _MADE: dict[tuple[type, Callable[..., Any]], type] = {}
 
 
 def adopt_class(module: nn.Module, forward: Callable[..., Any]) -> None:
-    """Give the module ``forward(module, inherited, *args, **kwargs)``, where ``inherited`` is its class before."""
+    """Give the module ``forward(module, inherited, *args, **kwargs)``; ``inherited`` is its previous class."""
     cls = type(module)
-    if parametrize.is_parametrized(module):  # whose class removes itself to its first base
+    if parametrize.is_parametrized(module):  # its class removes itself to its first base
         module.__class__ = _rebased(cls, _adopted(cls.__bases__[0], forward))
     else:
         module.__class__ = _adopted(cls, forward)
 
 
 def release_class(module: nn.Module) -> bool:
-    """Give the module the class that it had; whether it was another one."""
+    """Restore the module's previous class. Returns whether it had another one."""
     cls = type(module)
     own = vars(cls).get("_kernelwright_inherited")
     if own is not None:
         module.__class__ = own
         return True
-    if is_adopted(module):  # parametrized: before, or since then
+    if is_adopted(module):  # parametrized: before adoption, or since then
         base = cls.__bases__[0]
         module.__class__ = _rebased(cls, vars(base)["_kernelwright_inherited"])
         return True
@@ -44,12 +44,12 @@ def is_adopted(module: nn.Module) -> bool:
 
 
 def adopted_forward(module: nn.Module) -> Callable[..., Any] | None:
-    """What :func:`adopt_class` has given it, if anything."""
+    """The ``forward`` given by :func:`adopt_class`, if any."""
     return getattr(type(module), "_kernelwright_forward", None)
 
 
 def inherited(module: nn.Module) -> type:
-    """The class that says what the module computes: of parametrized ones that below."""
+    """The class that defines what the module computes; for parametrized modules, the class below."""
     cls = type(module)
     return cls.__bases__[0] if parametrize.is_parametrized(module) else cls
 
@@ -78,12 +78,12 @@ def _adopted(cls: type, forward: Callable[..., Any]) -> type:
 
 
 def _remade(cls: type, forward: Callable[..., Any]) -> nn.Module:
-    """For pickle and copy."""
+    """Rebuild a module for pickle and copy."""
     made: Any = _adopted(cls, forward)
     return made.__new__(made)
 
 
 def _rebased(cls: type, base: type) -> type:
-    """A parametrized class over another base."""
+    """Rebuild a parametrized class over another base."""
     members = {name: value for name, value in vars(cls).items() if name not in ("__dict__", "__weakref__")}
     return type(cls.__name__, (base, *cls.__bases__[1:]), members)

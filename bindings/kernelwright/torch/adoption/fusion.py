@@ -1,6 +1,6 @@
 """Neighbours in an ``nn.Sequential`` that one kernel computes: a layer, a batch norm at inference, an activation.
 
-They are fused call by call, only where nobody looks at what lies between them: no module of a group has hooks, and a
+They are fused call by call, only if nothing observes the values between them: no module of a group has hooks, and a
 batch norm is folded into the weights only if no gradient is recorded.
 """
 
@@ -22,7 +22,7 @@ _PLAIN = {nn.ReLU: "relu", nn.SiLU: "silu", nn.Sigmoid: "sigmoid", nn.Tanh: "tan
 
 
 class Group(NamedTuple):
-    """Neighbours, of which ``norm`` may be None and ``activation`` ``"none"``; ``members`` is how many they are."""
+    """Neighbouring modules; ``norm`` may be None and ``activation`` ``"none"``; ``members`` is their number."""
 
     layer: Any
     norm: Any
@@ -31,7 +31,7 @@ class Group(NamedTuple):
 
 
 def activation_of(module: nn.Module) -> str | None:
-    """The name of the activation that a module of torch applies, and nothing else; None for another module."""
+    """The name of the activation that a torch module applies and nothing else; None for any other module."""
     cls = type(module)
     if cls is nn.GELU:
         return "gelu" if module.approximate == "none" else "fast_gelu"
@@ -39,13 +39,13 @@ def activation_of(module: nn.Module) -> str | None:
 
 
 def hooked(module: nn.Module) -> bool:
-    """Whether somebody sees what the module gets or returns."""
+    """Whether hooks observe the module's inputs or results."""
     own = module._forward_hooks or module._forward_pre_hooks or module._backward_hooks or module._backward_pre_hooks
     return bool(own) or _has_any_global_hook()
 
 
 def group_at(modules: list[nn.Module], first: int) -> Group | None:
-    """The neighbours from ``first`` on that are one kernel; None where that one stands alone."""
+    """The neighbours from ``first`` on that form one kernel; None if the module stands alone."""
     layer = modules[first]
     cls = inherited(layer)
     own = vars(cls).get("_kernelwright_inherited")
@@ -72,7 +72,7 @@ def _recorded(layer: nn.Module, norm: nn.Module) -> bool:
 
 
 def run(group: Group, x: torch.Tensor) -> torch.Tensor:
-    """What the neighbours compute one after the other."""
+    """Compute what the neighbours compute in sequence."""
     layer, norm, activation, _ = group
     if isinstance(layer, nn.Linear):
         return linear_then(x, layer.weight, layer.bias, activation)
@@ -84,9 +84,9 @@ _FOLDED: weakref.WeakKeyDictionary[nn.Module, Any] = weakref.WeakKeyDictionary()
 
 
 def folded(layer: Any, norm: Any) -> tuple[torch.Tensor, torch.Tensor]:
-    """Weights and bias of a convolution with the batch norm behind it; computed anew when a tensor has changed.
+    """Weights and bias of a convolution with the batch norm after it folded in; recomputed when a tensor has changed.
 
-    The sums are in fp32, and rounded once to the dtype of the weights.
+    Computed in fp32 and rounded once to the dtype of the weights.
     """
     sources = [layer.weight, layer.bias, norm.weight, norm.bias, norm.running_mean, norm.running_var]
     if torch.compiler.is_compiling() or any(one is not None and one.is_inference() for one in sources):
@@ -126,12 +126,12 @@ def sequential_forward(sequence: Any, _: type, input: Any) -> Any:
 
 
 def forget_folded(norm: nn.Module) -> None:
-    """Drop what :func:`folded` keeps."""
+    """Drop what :func:`folded` has cached."""
     _FOLDED.pop(norm, None)
 
 
 def may_fuse(sequence: nn.Module) -> bool:
-    """Whether there are neighbours that a kernel may compute."""
+    """Whether there are neighbours that one kernel may compute."""
     if type(sequence).forward is not nn.Sequential.forward or "forward" in vars(sequence):
         return False
     following = {*_PLAIN, nn.GELU, *_NORMS.values()}

@@ -1,4 +1,4 @@
-"""Layers with a matrix of weights: what they compute by our operators, and which are left."""
+"""Layers with a weight matrix: what they compute by our operators, and which are left as they are."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def convolution_forward(layer: Any, cls: type, input: torch.Tensor) -> torch.Ten
 def convolve(
     layer: Any, x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None, **options: Any
 ) -> torch.Tensor:
-    """The convolution of a layer with these weights; options are ``residual`` and ``activation``."""
+    """Convolve by a layer with these weights; options are ``residual`` and ``activation``."""
     padding = layer.padding
     if layer.padding_mode != "zeros":
         x = functional.pad(x, layer._reversed_padding_repeated_twice, mode=layer.padding_mode)
@@ -45,7 +45,7 @@ def convolve(
 
 
 def keeps_channels_last(x: torch.Tensor, weight: torch.Tensor) -> bool:
-    """Whether torch's own convolution returns a result with channels innermost: models may view it in another shape."""
+    """Whether torch's own convolution returns channels innermost: models may view its result in another shape."""
     wanted = _FORMATS.get(weight.dim())
     return wanted is not None and any(
         one.dim() == weight.dim() and one.is_contiguous(memory_format=wanted) and not one.is_contiguous()
@@ -54,7 +54,7 @@ def keeps_channels_last(x: torch.Tensor, weight: torch.Tensor) -> bool:
 
 
 def forward_of(layer: nn.Module) -> Callable[..., Any] | None:
-    """What the layer computes by our operators; None for what is no layer of ours, adopted or not."""
+    """The forward of a layer by our operators; None for layers we do not handle, adopted or not."""
     cls = inherited(layer)
     if isinstance(layer, nn.Linear):
         return linear_forward
@@ -97,9 +97,9 @@ def _why_weights(weight: Any) -> str | None:
 
 
 def convert_weights(layer: Any) -> tuple[int, ...] | None:
-    """Order the weights of a convolution as kernels read them, with channels innermost; the strides before.
+    """Reorder a convolution's weights as kernels read them, channels innermost. Returns their previous strides.
 
-    None where nothing was to be done, or the memory is not the layer's alone. The parameter stays the same object.
+    Returns None if there was nothing to do, or the memory is shared. The parameter stays the same object.
     """
     weight = layer._parameters.get("weight")  # neither parametrized nor shared by a view
     if weight is None or weight.dim() not in _FORMATS or not isinstance(layer, tuple(_CONVOLUTIONS)):

@@ -1,1 +1,1 @@
-"""What no kernel serves runs torch's own operator: decided once per kind of problem, counted, logged once."""
+"""Problems that no kernel serves run torch's own operator: decided once per kind of problem, counted, logged once."""

@@ -1,7 +1,7 @@
-"""Attention by torch's own operators, for :mod:`kernelwright.torch.operators.attention`.
+"""Attention computed by torch's own operators, for :mod:`kernelwright.torch.operators.attention`.
 
-``scaled_dot_product_attention`` of torch knows neither LSE nor windows, sinks, soft caps and ALiBi slopes. With those
-the scores are computed by products, in fp32, for some queries at a time: memory does not grow with their square.
+torch's ``scaled_dot_product_attention`` supports neither LSE nor windows, sinks, soft caps and ALiBi slopes. For those,
+scores are computed by products, in fp32, for a few queries at a time: memory does not grow quadratically.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from torch.autograd import forward_ad  # pants: no-infer-dep
 from torch.nn import functional  # pants: no-infer-dep
 from torch.nn.attention import SDPBackend, sdpa_kernel  # pants: no-infer-dep
 
-_SCORES = 2**24  # of a step
-_TORCHS = functional.scaled_dot_product_attention  # whatever may stand there later
+_SCORES = 2**24  # scores computed in a step
+_TORCHS = functional.scaled_dot_product_attention  # whatever may replace it later
 
 
 class Rules(NamedTuple):
-    """What becomes of scores."""
+    """Modifications of scores."""
 
     mask: str
     left: int
@@ -34,7 +34,7 @@ class Rules(NamedTuple):
 
     @classmethod
     def of(cls, a: Any) -> Rules:
-        """Those of an operator's arguments."""
+        """The rules in an operator's arguments."""
         return cls(a.mask, a.window_left, a.window_right, a.scale, a.soft_cap, a.dropout_p)
 
 
@@ -51,7 +51,7 @@ class Operands(NamedTuple):
 
 
 class _Step(NamedTuple):
-    """Some queries: their place, scores before the soft cap and at the end, and what dropout multiplies by."""
+    """A chunk of queries: positions, scores before the soft cap and at the end, and the factors of dropout."""
 
     rows: slice
     plain: torch.Tensor
@@ -100,7 +100,7 @@ def _kept(seed: torch.Tensor | None, share: float, rows: slice, scores: torch.Te
 
 
 def _p(scores: torch.Tensor, lse: torch.Tensor) -> torch.Tensor:
-    """Probabilities; none in rows that see no key."""
+    """Probabilities; zeros in rows that see no key."""
     return torch.exp(scores - lse.masked_fill(lse == -torch.inf, 0)[..., None])
 
 
@@ -121,7 +121,7 @@ def with_lse(given: Operands, rules: Rules) -> tuple[torch.Tensor, torch.Tensor]
 def gradients(
     given: Operands, rules: Rules, out: torch.Tensor, grad: torch.Tensor, lse: torch.Tensor, with_dbias: bool
 ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor, torch.Tensor | None]:
-    """dQ, dK, dV, and dbias (batch, heads, queries, keys) where it is asked for.
+    """dQ, dK, dV, and dbias (batch, heads, queries, keys) if it is requested.
 
     With P = exp(S - LSE), dropped as before: dV = Pᵀ·dO, dS = P * (dO·Vᵀ - rowsum(dO * O)).
     """
@@ -148,13 +148,13 @@ def gradients(
 
 
 def _summed(gradient: torch.Tensor, like: torch.Tensor) -> torch.Tensor:
-    """The gradient of K or V from those for each head of Q."""
+    """The gradient of K or V from those of each head of Q."""
     heads = like.shape[1]
     return gradient.unflatten(1, (heads, -1)).sum(2).to(like.dtype)
 
 
 def forward(*given: Any) -> tuple[torch.Tensor, torch.Tensor]:
-    """For ``kernelwright::attention``: O, and LSE, or nothing where nobody asked for it."""
+    """The fallback of ``kernelwright::attention``: O, and LSE, empty if not requested."""
     a = ATTENTION.arguments(given)
     rules = Rules.of(a)
     causal = a.mask == "top_left" and (a.window_left, a.window_right) == (-1, 0)
@@ -169,7 +169,7 @@ def forward(*given: Any) -> tuple[torch.Tensor, torch.Tensor]:
 
 
 def backward(*given: Any) -> tuple[torch.Tensor, ...]:
-    """For ``kernelwright::attention_backward``."""
+    """The fallback of ``kernelwright::attention_backward``."""
     a = ATTENTION_BACKWARD.arguments(given)
     with torch.no_grad():
         operands = Operands(a.q, a.k, a.v, a.bias, a.slopes, None, a.seed)
@@ -181,9 +181,9 @@ def public(
     query: torch.Tensor, key: torch.Tensor, value: torch.Tensor, attn_mask: torch.Tensor | None, dropout_p: float,
     is_causal: bool, scale: float | None, enable_gqa: bool, *_: Any,
 ) -> torch.Tensor:  # fmt: skip
-    """For :func:`kernelwright.torch.scaled_dot_product_attention` with what torch's own function takes.
+    """The fallback of :func:`kernelwright.torch.scaled_dot_product_attention` with arguments that torch's own takes.
 
-    For forward-mode derivatives torch computes it by products: its fused kernels have none.
+    For forward-mode derivatives torch computes it by products: its fused kernels have no such derivative.
     """
     by_products = forward_ad._current_level >= 0
     with sdpa_kernel(SDPBackend.MATH) if by_products else contextlib.nullcontext():

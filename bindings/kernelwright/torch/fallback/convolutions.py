@@ -1,4 +1,4 @@
-"""Convolutions by torch's own operators, for :mod:`kernelwright.torch.operators.convolution`."""
+"""Convolutions computed by torch's own operators, for :mod:`kernelwright.torch.operators.convolution`."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def public(
     x: torch.Tensor, w: torch.Tensor, bias: torch.Tensor | None, residual: torch.Tensor | None, dims: int, stride: Any,
     padding: Any, dilation: Any, groups: int, activation: str | None = None, dispatcher: str = "",
 ) -> torch.Tensor:  # fmt: skip
-    """For ``kernelwright.torch.conv1d`` to ``conv3d``; the result is in the memory format that torch's own has."""
+    """The fallback of ``kernelwright.torch.conv1d`` to ``conv3d``; the result has torch's own memory format."""
     result = _PUBLIC[dims](x, w, bias, stride, padding, dilation, groups)
     return activations.apply(activation, result if residual is None else result + residual)
 
@@ -27,7 +27,7 @@ def forward(
     pad_left: Sequence[int], pad_right: Sequence[int], dilation: Sequence[int], groups: int, activation: str = "none",
     dispatcher: str = "",
 ) -> torch.Tensor:  # fmt: skip
-    """For ``kernelwright::conv``."""
+    """The fallback of ``kernelwright::conv``."""
     with torch.no_grad():
         x, both = _padded(x, pad_left, pad_right)
         result = _aten.convolution(x, w, bias, stride, both, dilation, False, [0] * len(both), groups)
@@ -38,9 +38,9 @@ def backward_data(
     dy: torch.Tensor, w: torch.Tensor, size: Sequence[int], stride: Sequence[int], pad_left: Sequence[int],
     pad_right: Sequence[int], dilation: Sequence[int], groups: int, dispatcher: str = "",
 ) -> torch.Tensor:  # fmt: skip
-    """For ``kernelwright::conv_backward_data``."""
+    """The fallback of ``kernelwright::conv_backward_data``."""
     with torch.no_grad():
-        # Only extents of the input are read.
+        # Only the extents of the input are read.
         x = dy.new_empty(()).expand(dy.shape[0], w.shape[1] * groups, *size)
         x, both = _padded(x, pad_left, pad_right)
         dx = _aten.convolution_backward(
@@ -56,7 +56,7 @@ def backward_weight(
     x: torch.Tensor, dy: torch.Tensor, points: Sequence[int], stride: Sequence[int], pad_left: Sequence[int],
     pad_right: Sequence[int], dilation: Sequence[int], groups: int, dispatcher: str = "",
 ) -> torch.Tensor:  # fmt: skip
-    """For ``kernelwright::conv_backward_weight``."""
+    """The fallback of ``kernelwright::conv_backward_weight``."""
     with torch.no_grad():
         x, both = _padded(x, pad_left, pad_right)
         w = dy.new_empty(()).expand(dy.shape[1], x.shape[1] // groups, *points)
@@ -66,7 +66,7 @@ def backward_weight(
 
 
 def _padded(x: torch.Tensor, left: Sequence[int], right: Sequence[int]) -> tuple[torch.Tensor, Sequence[int]]:
-    """The input, and the padding that torch adds on both sides of it: none where the sides differ."""
+    """The input, padded if the sides differ, and the padding for torch to add on both sides."""
     if list(left) == list(right):
         return x, left
     sides = [side for pair in zip(left[::-1], right[::-1], strict=True) for side in pair]

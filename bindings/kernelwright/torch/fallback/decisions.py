@@ -1,6 +1,7 @@
-"""Which problems of an operator torch computes: decided once per kind of problem, counted, logged once per reason.
+"""Decide which problems of an operator torch computes: once per kind of problem, counted, logged once per reason.
 
-A kind of problem is what selection depends on: shapes, strides, dtypes and devices of the tensors, and all options.
+A kind of problem comprises all that selection depends on: shapes, strides, dtypes and devices of the tensors, and all
+options.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ _clock = perf_counter_ns
 
 
 class UnservedError(ArrayError, NoKernelError):
-    """Operands of a dtype or memory layout that no kernel of any library reads, though torch does."""
+    """Operands have a dtype or memory layout that no kernel of any library reads, though torch does."""
 
 
 class NotInTorchError(Exception):
@@ -41,43 +42,43 @@ class NotInTorchError(Exception):
 
 
 class Reason:
-    """Why torch computes problems of an operator, that differ in numbers alone.
+    """Why torch computes problems of an operator that differ only in numbers.
 
-    :ivar message: of the first one.
-    :ivar refusals: one for each of the first problems, and behind them one for all others.
+    :ivar message: the message of the first one.
+    :ivar refusals: one for each of the first problems, followed by one for all others.
     """
 
     def __init__(self, operator: str, message: str, arch: str) -> None:
-        """``arch`` is that of the libraries, or empty."""
+        """``arch`` is the architecture of the libraries, or empty."""
         self.operator, self.message, self.arch = operator, message, arch
         self.refusals: list[Refusal] = []
 
     @property
     def calls(self) -> int:
-        """Calls that torch computed."""
+        """Number of calls that torch computed."""
         return sum(one.calls for one in self.refusals)
 
     @property
     def host_ns(self) -> int:
-        """Time of these calls on the host."""
+        """Host time of these calls."""
         return sum(one.host_ns for one in self.refusals)
 
 
 class Refusal:
     """A kind of problem that torch computes.
 
-    :ivar problem: of the dispatcher, or None for operands that pose none.
+    :ivar problem: the dispatcher's problem, or None for operands that pose none.
     """
 
     __slots__ = ("arch", "calls", "host_ns", "problem")
 
     def __init__(self, problem: Any, arch: str) -> None:
-        """Nothing has been computed yet."""
+        """Start with no calls computed."""
         self.problem, self.arch = problem, arch
         self.calls = self.host_ns = 0
 
     def run(self, torchs: Callable[..., Any], given: Sequence[Any]) -> Any:
-        """``torchs(*given)``, counted."""
+        """Return ``torchs(*given)`` and count the call."""
         start = _clock()
         result = torchs(*given)
         self.calls += 1
@@ -92,18 +93,18 @@ class _Thread(threading.local):
 
 
 THREAD = _Thread()
-"""``direct``: whether a public function has called the operator, and will take what no kernel serves to torch."""
+"""``direct``: whether a public function has called the operator and will send unserved problems to torch."""
 
 
 class Decisions:
-    """What was decided for one operator.
+    """Decisions for one operator.
 
-    :ivar ours: calls that kernels computed; ``ours_ns`` is their time on the host.
+    :ivar ours: number of calls that kernels computed; ``ours_ns`` is their time on the host.
     :ivar refused: kinds that torch computes, by :func:`kind`.
     """
 
     def __init__(self, operator: str) -> None:
-        """``operator`` is its name in torch's namespace ``kernelwright``."""
+        """``operator`` is the operator's name in torch's namespace ``kernelwright``."""
         self.operator = operator
         self.ours = self.ours_ns = 0
         self.any = False
@@ -112,7 +113,7 @@ class Decisions:
         self._lock = threading.Lock()
 
     def forget(self) -> None:
-        """Decide anew: other dispatchers are in use."""
+        """Forget the decisions: other dispatchers are in use."""
         self.any = False
         self.refused.clear()
 
@@ -123,9 +124,9 @@ class Decisions:
         self.reasons = {}
 
     def call(self, ours: Callable[..., Any], torchs: Callable[..., Any], given: tuple[Any, ...], tensors: int) -> Any:
-        """``ours(*given)``, or ``torchs(*given)`` where no kernel serves it. For public functions.
+        """Return ``ours(*given)``, or ``torchs(*given)`` if no kernel serves it. For public functions.
 
-        While a graph is traced the operator itself stands in it, which decides at each call: :meth:`below`.
+        While a graph is traced, the operator itself becomes part of it and decides at each call: :meth:`below`.
         """
         if is_dynamo_compiling():
             return ours(*given)
@@ -145,7 +146,7 @@ class Decisions:
         return self._first(refused, torchs, given, kind(given, tensors))
 
     def below(self, ours: Callable[..., Any], torchs: Callable[..., Any], given: tuple[Any, ...]) -> Any:
-        """The same below autograd, in the operator: of compiled and exported graphs, and of backward passes."""
+        """:meth:`call` below autograd, in the operator: for compiled and exported graphs, and backward passes."""
         if self.any and not THREAD.direct and not STRICTNESS.on:
             known = self.refused.get(kind_below(given))
             if known is not None:
@@ -164,7 +165,7 @@ class Decisions:
         return self._first(refused, torchs, given, kind_below(given))
 
     def _first(self, error: KernelwrightError, torchs: Callable[..., Any], given: tuple[Any, ...], key: Any) -> Any:
-        """Decide that torch computes problems like this one, and have it do so. ``error``, where it may not."""
+        """Decide that torch computes problems like this one and run it. Raises ``error`` if torch may not."""
         if STRICTNESS.on or (isinstance(error, DispatcherNotFoundError) and error.name) or _quantised(given[0]):
             raise error
         planned = isinstance(error, NoKernelError) and not isinstance(error, UnservedError)
@@ -177,10 +178,10 @@ class Decisions:
         except NotInTorchError as torchs_error:
             raise error from torchs_error
         except (RuntimeError, TypeError, ValueError) as torchs_error:
-            if isinstance(error, UnservedError):  # torch computes it neither: ours says what to do
+            if isinstance(error, UnservedError):  # torch cannot compute it either: our error says what to do
                 raise error from torchs_error
             raise
-        if isinstance(error, NotImplementedError):  # transforms are no part of a kind
+        if isinstance(error, NotImplementedError):  # transforms are not part of a kind
             key = None
         with self._lock:
             reason = self._reason(error.reason if isinstance(error, NoKernelError) else str(error), arch)
@@ -191,13 +192,13 @@ class Decisions:
                 refusal.calls, refusal.host_ns = refusal.calls + last.calls, refusal.host_ns + last.host_ns
                 refusal.problem = None
             if key is not None:
-                with contextlib.suppress(TypeError):  # options that cannot be hashed are decided at each call
+                with contextlib.suppress(TypeError):  # unhashable options are decided at each call
                     self.refused.put(key, refusal)
                     self.any = True
         return result
 
     def _reason(self, message: str, arch: str) -> Reason:
-        """The one of this message, which is logged once, whatever numbers it has."""
+        """The reason with this message, which is logged once, whatever its numbers."""
         pattern = re.sub(r"\b[\dx*]+\b|<[^>]*>", "#", message.partition("(selection")[0])
         reason = self.reasons.get(pattern)
         if reason is None:
@@ -207,12 +208,12 @@ class Decisions:
 
 
 def _quantised(one: Any) -> bool:
-    """Whether it has 8-bit numbers, whose products are wider: torch has no such operator."""
+    """Whether the argument has 8-bit numbers, whose products are wider: torch has no such operator."""
     return isinstance(one, torch.Tensor) and one.element_size() == 1 and one.dtype not in (torch.bool, torch.uint8)
 
 
 def advice(arch: str) -> str:
-    """The line that adds kernels for what was refused, where libraries of an architecture are in use."""
+    """The line that adds kernels for the refused problems, if libraries of an architecture are in use."""
     if not arch:
         return ""
     return (
@@ -222,10 +223,10 @@ def advice(arch: str) -> str:
 
 
 def kind(given: tuple[Any, ...], tensors: int) -> tuple[Any, ...] | None:
-    """What selection depends on; None where it cannot be told, so that each call is decided for itself.
+    """All that selection depends on; None if that is unknown, so that each call is decided separately.
 
-    :param tensors: how many of the arguments are tensors, lists of them or None; they stand first. All are on the
-        device of the first one.
+    :param tensors: number of leading arguments that are tensors, lists of tensors or None. All are on the device of the
+        first one.
     """
     if _transformed():
         return None
@@ -235,12 +236,12 @@ def kind(given: tuple[Any, ...], tensors: int) -> tuple[Any, ...] | None:
             for one in given[:tensors]
         ]
         return tuple(operands), given[tensors:], given[0].device, _any_autocast() and _regions()
-    except (_UntoldError, AttributeError, RuntimeError):  # no tensor, or one without strides
+    except (_UntoldError, AttributeError, RuntimeError):  # not a tensor, or one without strides
         return None
 
 
 def kind_below(given: Sequence[Any]) -> tuple[Any, ...] | None:
-    """:func:`kind` of arguments as torch hands them to an operator: tensors anywhere, numbers in lists."""
+    """:func:`kind` of arguments as torch passes them to an operator: tensors anywhere, numbers in lists."""
     if _transformed():
         return None
     try:
@@ -250,11 +251,11 @@ def kind_below(given: Sequence[Any]) -> tuple[Any, ...] | None:
 
 
 class _UntoldError(Exception):
-    """An argument that says nothing about the next one of its kind."""
+    """The argument is one whose calls cannot be classified."""
 
 
 def _signature(one: Any) -> Any:
-    """What selection depends on. _UntoldError for subclasses of tensors, and symbols."""
+    """All that selection depends on. _UntoldError for tensor subclasses and symbols."""
     cls = type(one)
     if cls is _Tensor or cls is _Parameter:
         return one.shape, one.stride(), one.dtype
@@ -266,12 +267,12 @@ def _signature(one: Any) -> Any:
 
 
 def _regions() -> tuple[Any, ...]:
-    """Autocast regions that this thread is in."""
+    """Autocast regions active in this thread."""
     return tuple(torch.get_autocast_dtype(device) if _autocast(device) else None for device in ("cpu", "cuda"))
 
 
 OPERATORS: dict[str, Decisions] = {}
-"""By name."""
+"""Decisions by operator name."""
 
 
 def of(operator: str) -> Decisions:

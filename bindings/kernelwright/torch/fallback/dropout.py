@@ -1,7 +1,7 @@
-"""The probabilities that kernels keep in dropout, which the C ABI defines, by torch's operators.
+"""The probabilities that kernels keep in dropout, as the C ABI defines them, computed by torch's operators.
 
-So a gradient by a kernel drops what torch dropped in the forward pass, and the other way round.
-Source: kw_attention_keeps in ``kernelwright/attention/checks.h``.
+So a kernel's gradient drops the probabilities that torch dropped in the forward pass, and vice versa. Source:
+kw_attention_keeps in ``kernelwright/attention/checks.h``.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ _LOW = 0xFFFFFFFF
 
 
 def _product(factor: int, words: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-    """The upper and lower 32 bits of products of 32-bit numbers; int64 wraps around, and keeps all 64."""
-    # A factor above 2^31 as a signed number of 64 bits is exact; so is the sum modulo 2^64.
+    """The upper and lower 32 bits of products of 32-bit numbers; int64 wraps around and keeps all 64 bits."""
+    # A factor above 2^31 as a signed 64-bit number is exact; so is the sum modulo 2^64.
     product = words * factor
     return product >> 32 & _LOW, product & _LOW
 
@@ -36,8 +36,8 @@ def kept(
 ) -> torch.Tensor:
     """1 where a probability is kept and 0 where it is dropped, fp32 (batch, heads, rows, keys).
 
-    :param rows: the queries, of one request.
-    :param share: what is dropped, below 1.
+    :param rows: the queries of one request.
+    :param share: the fraction dropped, below 1.
     """
     if seed is None:
         raise ArrayError("dropout_p is above 0 and seed is None; pass two int64 numbers, seed and offset")

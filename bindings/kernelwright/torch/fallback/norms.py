@@ -1,4 +1,4 @@
-"""Norms by torch's own operators, for :mod:`kernelwright.torch.operators.norm`; differentiable."""
+"""Norms computed by torch's own operators, for :mod:`kernelwright.torch.operators.norm`; differentiable."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ def public(
     kind: str, x: torch.Tensor, weight: torch.Tensor | None, bias: torch.Tensor | None, residual: torch.Tensor | None,
     shape: Sequence[int], eps: float | None, dispatcher: str = "",
 ) -> Any:  # fmt: skip
-    """For ``kernelwright.torch.rms_norm`` and ``layer_norm``; with a residual, the sum is returned too."""
+    """The fallback of ``kernelwright.torch.rms_norm`` and ``layer_norm``; with a residual, returns the sum too."""
     total = x if residual is None else x + residual
     if kind == "rms":
         normed = functional.rms_norm(total, list(shape), weight, eps)
@@ -26,7 +26,7 @@ def public(
 def forward(
     x: torch.Tensor, weight: torch.Tensor | None, bias: torch.Tensor | None, kind: str, eps: float, dispatcher: str = ""
 ) -> torch.Tensor:
-    """For ``kernelwright::norm``."""
+    """The fallback of ``kernelwright::norm``."""
     with torch.no_grad():
         return _normalised(x, weight, bias, kind, eps)
 
@@ -35,7 +35,7 @@ def add_forward(
     x: torch.Tensor, residual: torch.Tensor, weight: torch.Tensor | None, bias: torch.Tensor | None, kind: str,
     eps: float, dispatcher: str = "",
 ) -> tuple[torch.Tensor, torch.Tensor]:  # fmt: skip
-    """For ``kernelwright::add_norm``."""
+    """The fallback of ``kernelwright::add_norm``."""
     with torch.no_grad():
         total = x + residual
         return _normalised(total, weight, bias, kind, eps), total
@@ -50,7 +50,7 @@ def _normalised(
 
 
 def _statistics(x: torch.Tensor, kind: str, eps: float) -> tuple[torch.Tensor, torch.Tensor]:
-    """What is normalised, in fp32, and one over the root."""
+    """The normalised operand, in fp32, and the reciprocal of the root."""
     wide = x.to(torch.float32)
     wide = wide - wide.mean(-1, keepdim=True) if kind == "layer" else wide
     inverse = torch.rsqrt(wide.square().mean(-1, keepdim=True) + eps)
@@ -61,7 +61,7 @@ def gradients(
     dy: torch.Tensor, x: torch.Tensor, weight: torch.Tensor | None, dsum: torch.Tensor | None, bias: bool, kind: str,
     eps: float, dispatcher: str = "",
 ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:  # fmt: skip
-    """dx, dweight and dbias; those of a weight or bias that there is not have no element."""
+    """dx, dweight and dbias; the gradient of an absent weight or bias has no elements."""
     h, inverse = _statistics(x, kind, eps)
     wide = dy.to(torch.float32)
     g = wide if weight is None else wide * weight
@@ -74,11 +74,11 @@ def gradients(
 
 
 def backward(*given: Any) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-    """For ``kernelwright::norm_backward``."""
+    """The fallback of ``kernelwright::norm_backward``."""
     with torch.no_grad():
         return gradients(*given)
 
 
 def of_kind(kind: str) -> Callable[..., Any]:
-    """:func:`public` of a kind."""
+    """:func:`public` for one kind."""
     return partial(public, kind)

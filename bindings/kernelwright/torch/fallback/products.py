@@ -1,4 +1,4 @@
-"""Products by torch's own operators, for :mod:`kernelwright.torch.operators.gemm`."""
+"""Products computed by torch's own operators, for :mod:`kernelwright.torch.operators.gemm`."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ def linear(
     x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None = None, activation: str | None = None,
     dispatcher: str = "",
 ) -> torch.Tensor:  # fmt: skip
-    """For :func:`kernelwright.torch.linear`."""
+    """The fallback of :func:`kernelwright.torch.linear`."""
     result = functional.linear(x, weight, bias)
     return result if activation is None else activations.apply(activation, result)
 
@@ -22,7 +22,7 @@ def gemm(
     a: torch.Tensor, b: torch.Tensor, ds: Sequence[torch.Tensor], d_op: str = "add", activation: str | None = "none",
     alpha: float = 1.0, out_dtype: torch.dtype | None = None, dispatcher: str = "",
 ) -> torch.Tensor:  # fmt: skip
-    """For :func:`kernelwright.torch.gemm`: shapes are those of ``torch.matmul``, and a result is rounded once."""
+    """The fallback of :func:`kernelwright.torch.gemm`: shapes as in ``torch.matmul``; a result is rounded once."""
     converts = out_dtype is not None and out_dtype != a.dtype
     if converts:
         wide = torch.promote_types(a.dtype, out_dtype)
@@ -41,6 +41,6 @@ def operator(
     a: torch.Tensor, b: torch.Tensor, ds: list[torch.Tensor], d_op: str = "add", activation: str = "none",
     alpha: float = 1.0, out_dtype: torch.dtype | None = None, dispatcher: str = "",
 ) -> torch.Tensor:  # fmt: skip
-    """For ``kernelwright::gemm``, below autograd: the result is row-major and has no gradient."""
+    """The fallback of ``kernelwright::gemm``, below autograd: the result is row-major and has no gradient."""
     with torch.no_grad():
         return gemm(a, b, ds, d_op, activation, alpha, out_dtype).contiguous()

@@ -1,4 +1,4 @@
-"""Which share of calls and time was ours, and what torch computed for which reason."""
+"""Shares of calls and time that kernels computed, and what torch computed for which reason."""
 
 from __future__ import annotations
 
@@ -13,12 +13,13 @@ from kernelwright.torch.road import ROAD
 
 @dataclass(frozen=True)
 class OperatorShare:
-    """Calls of one operator since the process began, or :func:`reset_report`.
+    """Calls of one operator since the process began, or since :func:`reset_report`.
 
     :ivar operator: its name in torch's namespace ``kernelwright``.
-    :ivar ours: calls that kernels computed; ``torchs`` those that torch's own operators computed.
-    :ivar ours_s: seconds that kernels' calls took on the host, and ``torchs_s`` the others: of a GPU the launches.
-    :ivar native: those of ``ours`` that took the native road.
+    :ivar ours: number of calls computed by kernels; ``torchs`` is the number computed by torch's own operators.
+    :ivar ours_s: host seconds of the calls computed by kernels; ``torchs_s`` those of the others. On a GPU they cover
+        launches only.
+    :ivar native: number of calls among ``ours`` that took the native road.
     """
 
     operator: str
@@ -30,23 +31,23 @@ class OperatorShare:
 
     @property
     def share(self) -> float:
-        """The share of calls that kernels computed, from 0 to 1; 1 where there was none."""
+        """Share of calls that kernels computed, from 0 to 1; 1 if there were no calls."""
         return _share(self.ours, self.torchs)
 
     @property
     def time_share(self) -> float:
-        """The same of time on the host."""
+        """Share of host time spent in calls that kernels computed."""
         return _share(self.ours_s, self.torchs_s)
 
 
 @dataclass(frozen=True)
 class Unserved:
-    """What torch computed for one reason.
+    """Calls that torch computed for one reason.
 
-    :ivar calls: how often; ``host_s`` is the time on the host in seconds.
+    :ivar calls: number of calls; ``host_s`` is their time on the host in seconds.
     :ivar message: why no kernel serves the first of the problems.
-    :ivar problems: the problems of the dispatcher, with architecture of its libraries and calls; some of them, where
-        there are many.
+    :ivar problems: the dispatcher's problems, with the architecture of its libraries and calls; only some if there are
+        many.
     """
 
     operator: str
@@ -58,9 +59,9 @@ class Unserved:
 
 @dataclass(frozen=True)
 class Report:
-    """Which share of the calls of :mod:`kernelwright.torch` was ours.
+    """Share of the calls of :mod:`kernelwright.torch` that kernels computed.
 
-    :ivar road: ``native`` where eager calls launch known plans from C++, else ``python`` and why.
+    :ivar road: ``native`` if eager calls launch known plans from C++, else ``python`` and why.
     :ivar operators: in alphabetical order; operators without a call are left out.
     :ivar unserved: most frequent first.
     """
@@ -71,14 +72,14 @@ class Report:
 
     @property
     def share(self) -> float:
-        """The share of all calls that kernels computed, from 0 to 1."""
+        """Share of all calls that kernels computed, from 0 to 1."""
         return _share(sum(one.ours for one in self.operators), sum(one.torchs for one in self.operators))
 
     def save(self, path: str | os.PathLike[str]) -> int:
-        """Add the problems that no kernel served to a trace file, as ``record`` does; how many there are.
+        """Add the problems that no kernel served to a trace file, as ``record`` does. Returns their number.
 
-        ``kernel_set(name="more", problems=path, archs=[…])`` makes kernels for them. OSError if the file cannot be
-        written; ValueError if it is there and no trace.
+        ``kernel_set(name="more", problems=path, archs=[…])`` makes kernels for them. Raises OSError if the file cannot
+        be written, ValueError if it exists and is not a trace.
         """
         entries: list[Entry] = []
         for one in self.unserved:
@@ -99,10 +100,10 @@ class Report:
 
 
 def report() -> Report:
-    """Calls of operators so far, by kernels and by torch's own operators, with the reasons for the latter.
+    """Report the operator calls so far, by kernels and by torch's own operators, with the reasons for the latter.
 
-    A graph counts a call whenever it runs an operator; what was left to torch while it was traced counts once. Backward
-    passes of torch's own operators are torch's, and count nowhere.
+    A graph counts a call whenever it runs an operator; a call left to torch while the graph was traced counts once.
+    Backward passes of torch's own operators are not counted.
     """
     operators, unserved = [], []
     for name, one in sorted(OPERATORS.items()):
@@ -119,7 +120,7 @@ def report() -> Report:
 
 
 def reset_report() -> None:
-    """Count from 0, and log each reason once more."""
+    """Reset the counts to 0, and log each reason once more."""
     for name, one in OPERATORS.items():
         one.reset()
         ROAD.counted(name, reset=True)

@@ -1,4 +1,4 @@
-"""Whether operators raise where no kernel serves a problem, instead of running torch's own operator."""
+"""Whether operators raise if no kernel serves a problem, instead of running torch's own operator."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _WORDS = {"": False, "0": False, "off": False, "false": False, "1": True, "on": 
 
 
 def of_environment() -> bool:
-    """What the environment variable ``KERNELWRIGHT_STRICT`` says. ProblemError for an unknown word."""
+    """The value of the environment variable ``KERNELWRIGHT_STRICT``. Raises ProblemError for an unknown word."""
     word = os.environ.get(ENVIRONMENT, "")
     if word.lower() not in _WORDS:
         raise ProblemError(f"{ENVIRONMENT} is {word!r}; allowed: on, off; set {ENVIRONMENT}=on for errors")
@@ -22,9 +22,9 @@ def of_environment() -> bool:
 
 
 class _Strictness:
-    """The setting of the whole process: backward passes run in threads of their own.
+    """The setting of the whole process: backward passes run in their own threads.
 
-    :ivar on: read by every call that no kernel serves.
+    :ivar on: whether to raise; read by every call that no kernel serves.
     """
 
     def __init__(self) -> None:
@@ -44,10 +44,10 @@ STRICTNESS = _Strictness()
 
 @contextmanager
 def strict() -> Iterator[None]:
-    """Meanwhile operators raise ``NoKernelError`` for what no kernel serves, and never run torch's own operator.
+    """A region in which operators raise ``NoKernelError`` if no kernel serves a call; torch's own operators never run.
 
-    It holds in all threads of the process until the last such region ends, in compiled functions and backward passes
-    too; the environment variable ``KERNELWRIGHT_STRICT=on`` makes it hold always.
+    It applies to all threads of the process until the last such region ends, including compiled functions and backward
+    passes; the environment variable ``KERNELWRIGHT_STRICT=on`` makes it permanent.
     """
     STRICTNESS.add(1)
     try:

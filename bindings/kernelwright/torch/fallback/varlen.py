@@ -1,4 +1,4 @@
-"""Attention of requests of different lengths by torch's own operators: one request after the other.
+"""Attention of requests of different lengths, computed by torch's own operators one request at a time.
 
 The lengths are read on the host, which waits for the device.
 """
@@ -21,7 +21,7 @@ class _Request(NamedTuple):
 
 
 def _requests(a: Any, sinks: torch.Tensor | None, rules: Rules) -> Iterator[_Request]:
-    if rules.dropout_p > 0:  # places of random numbers follow from all requests
+    if rules.dropout_p > 0:  # positions of random numbers follow from all requests
         raise NotInTorchError("torch drops other probabilities of requests of different lengths than kernels do")
     first_q, first_k = a.cu_q.tolist(), a.cu_k.tolist()
     used = a.seqused_k.tolist() if a.seqused_k is not None else None
@@ -35,7 +35,7 @@ def _requests(a: Any, sinks: torch.Tensor | None, rules: Rules) -> Iterator[_Req
 
 
 def forward(*given: Any) -> tuple[torch.Tensor, torch.Tensor]:
-    """For ``kernelwright::attention_varlen``."""
+    """The fallback of ``kernelwright::attention_varlen``."""
     a = VARLEN.arguments(given)
     q, rules = a.q, Rules.of(a)
     out, lse = q.new_zeros(*q.shape[:2], a.v.shape[-1]), q.new_zeros(q.shape[1::-1], dtype=torch.float32)
@@ -47,7 +47,7 @@ def forward(*given: Any) -> tuple[torch.Tensor, torch.Tensor]:
 
 
 def backward(*given: Any) -> tuple[torch.Tensor, ...]:
-    """For ``kernelwright::attention_varlen_backward``."""
+    """The fallback of ``kernelwright::attention_varlen_backward``."""
     a = VARLEN_BACKWARD.arguments(given)
     rules = Rules.of(a)
     dq, dk, dv = (torch.zeros(one.shape, dtype=one.dtype, device=one.device) for one in (a.q, a.k, a.v))

@@ -1,1 +1,1 @@
-"""The operators, a module for each operation with its public functions."""
+"""The operators: a module for each operation, with its public functions."""

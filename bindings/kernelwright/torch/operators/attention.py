@@ -46,38 +46,38 @@ def scaled_dot_product_attention(
     return_lse: bool = False,
     dispatcher: str = "",
 ) -> Any:
-    """:func:`torch.nn.functional.scaled_dot_product_attention` by the kernels that the dispatcher in use selects.
+    """:func:`torch.nn.functional.scaled_dot_product_attention`, computed by kernels of the dispatcher in use.
 
-    Shapes, and what the first eight parameters mean, are torch's. Rows that see no key give zeros. Batches and heads
-    are broadcast. Any strides are taken as they are where the last dimension is contiguous; other operands are copied,
-    which the logger ``kernelwright.torch`` tells at level DEBUG. Gradients of query, key, value, a floating-point
+    Shapes and the first eight parameters are as in torch. Rows that see no key give zeros. Batches and heads are
+    broadcast. Operands are read in place with any strides if the last dimension is contiguous; others are copied, which
+    the logger ``kernelwright.torch`` reports at level DEBUG. Gradients of query, key, value, a floating-point
     ``attn_mask`` and ``sinks`` are computed by kernels of the same dispatcher.
 
-    :param query: (…, heads, queries, hdim), or (queries, hdim) of one head.
-    :param key: (…, heads, keys, hdim), with fewer heads where ``enable_gqa`` says so.
+    :param query: (…, heads, queries, hdim), or (queries, hdim) for one head.
+    :param key: (…, heads, keys, hdim), with fewer heads if ``enable_gqa`` is true.
     :param value: (…, heads, keys, hdim_v).
-    :param attn_mask: boolean, False hides a key; or added to the scores, float32 or of the query's dtype. It is
+    :param attn_mask: boolean, where False hides a key; or float32 or the query's dtype, added to the scores. It is
         broadcast to (…, heads, queries, keys).
-    :param dropout_p: the share of probabilities that is dropped, from 0 to 1.
-    :param is_causal: query i sees the keys up to i; the same as ``mask="top_left"``, but not beside ``attn_mask``.
-    :param mask: ``"top_left"`` or ``"bottom_right"`` (the last query stands at the last key): causal, or with a
-        ``window`` of that many keys on the left and right of each query's place, -1 for all.
-    :param alibi_slopes: float32 (heads,) or (batch, heads): minus slope times distance is added to the scores.
-    :param sinks: float32 (heads,): a score without a value for each head.
-    :param soft_cap: scores become cap * tanh(score / cap); 0 is no cap.
-    :param seed: two int64 numbers on the CPU, seed and offset of dropout; by default drawn from torch's generator.
-    :param deterministic: whether the backward pass adds up in a fixed order.
-    :param return_lse: whether the logarithm of each row's sum of exponentials is returned too, float32 (…, heads,
+    :param dropout_p: the fraction of probabilities to drop, from 0 to 1.
+    :param is_causal: query i sees the keys up to i, as with ``mask="top_left"``; not allowed with ``attn_mask``.
+    :param mask: ``"top_left"`` or ``"bottom_right"`` (the last query is at the last key): causal, or with a ``window``
+        of that many keys to the left and right of each query's position, -1 for all.
+    :param alibi_slopes: float32 (heads,) or (batch, heads): -slope * distance is added to the scores.
+    :param sinks: float32 (heads,): one score without a value per head.
+    :param soft_cap: scores become cap * tanh(score / cap); 0 for no cap.
+    :param seed: two int64 numbers on the CPU, dropout seed and offset; by default drawn from torch's generator.
+    :param deterministic: whether the backward pass sums in a fixed order.
+    :param return_lse: whether to return the logarithm of each row's sum of exponentials too, float32 (…, heads,
         queries), without gradient.
-    :param dispatcher: the name that :func:`use` gave a dispatcher.
+    :param dispatcher: a dispatcher's name, as given to :func:`use`.
     :raises DispatcherNotFoundError: for a name that is not in use on the device of ``query``.
-    :raises ArrayError: for what is no tensor, for float64, and for tensors that do not fit together.
+    :raises ArrayError: for non-tensors, for float64, and for tensors that do not fit together.
     :raises ProblemError: for features that exclude each other.
-    :raises NoKernelError: where :func:`strict` holds and no kernel serves the problem or its gradients.
+    :raises NoKernelError: in a :func:`strict` region, if no kernel serves the problem or its gradients.
     """
     extras = mask is not None or window is not None or alibi_slopes is not None or sinks is not None
     if extras or seed is not None or return_lse or soft_cap != 0:
-        # torch's own function knows none of these, so the operator decides.
+        # torch's own function supports none of these, so the operator decides.
         return _attention(
             query, key, value, attn_mask, dropout_p, is_causal, scale, enable_gqa, dispatcher, deterministic, False,
             mask, window, alibi_slopes, sinks, soft_cap, seed, return_lse,
@@ -131,7 +131,7 @@ def _attention(
 def _mask(
     mask: str | None, window: tuple[int, int] | None, is_causal: bool, attn_mask: torch.Tensor | None
 ) -> tuple[str, int, int]:
-    """Which keys a query sees by its place: mask, and keys on its left and right. ArrayError for contradictions."""
+    """Keys that a query sees by position: mask, and keys to its left and right. ArrayError for contradictions."""
     if is_causal and mask is not None:
         raise ArrayError("both is_causal and mask are given; pass one of them")
     if is_causal and attn_mask is not None:
@@ -147,7 +147,7 @@ def _mask(
 
 
 def _nothing(folded: Folded, return_lse: bool) -> Any:
-    """A result without elements, whose gradients are zeros."""
+    """A result without elements, whose gradients are zero."""
     q, k, v, scores = folded
     out = q.new_empty(folded.out) * (q.sum() + k.sum() + v.sum())
     return (out, q.new_full(scores[:-1], -torch.inf, dtype=torch.float32)) if return_lse else out
@@ -178,7 +178,7 @@ def _fake(*given: Any) -> tuple[torch.Tensor, torch.Tensor]:
 
 
 def _results(q: torch.Tensor, v: torch.Tensor, with_lse: bool) -> tuple[torch.Tensor, torch.Tensor]:
-    """Memory of O, in the order of q's, and of LSE, which is empty where nobody asked for it."""
+    """Allocate O, in the order of q's memory, and LSE, which is empty if not requested."""
     out = attention_gradient.beside(q, v.shape[-1])
     return out, q.new_empty(q.shape[:-1] if with_lse else (0,), dtype=torch.float32)
 

@@ -1,7 +1,7 @@
-"""Rules of attention for ``torch.vmap``: one launch of a larger batch, or one launch for each element.
+"""``torch.vmap`` rules of attention: one launch of a larger batch, or one launch for each element.
 
-Elements that share sinks and drop nothing become requests of one launch. Kernels know no sinks of a request, and a seed
-drops other probabilities in another request: with those, and where lengths differ, each element has a launch.
+Elements that share sinks and drop nothing become requests of one launch. Kernels have no sinks per request, and a seed
+drops different probabilities in each request: with those, and if lengths differ, each element has its own launch.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def backward(info: Any, dims: Sequence[Any], *arguments: Any) -> tuple[Any, Any]
 
 
 def _joined(a: Any, at: Any, size: int, tensors: Sequence[str]) -> Any:
-    """The arguments of one launch for all elements; without dropout the seed means nothing."""
+    """The arguments of one launch for all elements; without dropout the seed has no effect."""
     folded = {name: _requests(getattr(a, name), getattr(at, name), size) for name in tensors}
     bias = _bias(a.bias, at.bias, size, _extent(a.q, at.q))
     return a._replace(bias=bias, slopes=_slopes(a.slopes, at.slopes, size, _extent(a.q, at.q)), seed=None, **folded)
@@ -57,7 +57,7 @@ def varlen_backward(info: Any, dims: Sequence[Any], *arguments: Any) -> tuple[An
 def _each(
     operator: Callable[..., Any], info: Any, dims: Sequence[Any], arguments: Sequence[Any], parted: Sequence[bool]
 ) -> tuple[Any, Any]:
-    """A launch for each element; results that are not ``parted`` hold nothing."""
+    """Launch once for each element; results that are not ``parted`` are empty."""
     outputs = []
     for element in range(info.batch_size):
         own = [one if dim is None else one.select(dim, element) for one, dim in zip(arguments, dims, strict=True)]
@@ -81,7 +81,7 @@ def _places(parted: Sequence[bool]) -> tuple[int | None, ...]:
 
 
 def _extent(q: torch.Tensor, dim: int | None) -> int:
-    """Requests of one element."""
+    """Number of requests of one element."""
     return int(q.shape[0] if dim is None else q.movedim(dim, 0).shape[1])
 
 
@@ -90,7 +90,7 @@ def _first(operand: torch.Tensor, dim: int | None, size: int) -> torch.Tensor:
 
 
 def _requests(operand: torch.Tensor, dim: int | None, size: int) -> torch.Tensor:
-    """(batch, heads, rows, …) of each as (size * batch, heads, rows, …)."""
+    """Merge (batch, heads, rows, …) of each element into (size * batch, heads, rows, …)."""
     folded = _first(operand, dim, size).flatten(0, 1)
     return addressable("operand", folded) if folded.dim() == 4 else folded
 

@@ -1,4 +1,4 @@
-"""What the operators of attention do alike: dtypes, dropout, what has no gradient, advice where no kernel has one."""
+"""Shared code of the attention operators: dtypes, dropout, unsupported gradients, and advice about them."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from kernelwright.torch.operator import TransformError
 
 
 def check_dtypes(query: torch.Tensor, key: torch.Tensor, value: torch.Tensor) -> None:
-    """ArrayError unless all three have one dtype, as torch asks."""
+    """Raise ArrayError unless all three have one dtype, as torch requires."""
     if not query.dtype == key.dtype == value.dtype:
         raise ArrayError(
             f"query is {query.dtype}, key {key.dtype} and value {value.dtype}; allowed: one dtype; pass "
@@ -22,8 +22,8 @@ def check_dtypes(query: torch.Tensor, key: torch.Tensor, value: torch.Tensor) ->
 
 
 def dropout(share: float) -> tuple[float, bool]:
-    """The share that kernels drop, and whether anything is kept: where all is dropped, kernels drop nothing and the
-    caller multiplies by 0. ProblemError for another number than one from 0 to 1.
+    """The fraction that kernels drop, and whether anything is kept: if all is dropped, kernels drop nothing and the
+    caller multiplies by 0. Raises ProblemError for a number outside of 0 to 1.
     """
     share = real("dropout_p", share)
     if not 0 <= share <= 1:
@@ -32,7 +32,7 @@ def dropout(share: float) -> tuple[float, bool]:
 
 
 def records(*operands: torch.Tensor | None) -> bool:
-    """Whether a gradient may be asked for, which needs LSE. Under ``torch.func`` no tensor tells it of outer levels."""
+    """Whether a gradient may be requested, which needs LSE. Under ``torch.func`` tensors do not reveal outer levels."""
     if not torch.is_grad_enabled():
         return False
     if not torch.compiler.is_compiling() and torch._C._are_functorch_transforms_active():
@@ -41,7 +41,7 @@ def records(*operands: torch.Tensor | None) -> bool:
 
 
 def features(a: Any) -> dict[str, Any]:
-    """What the arguments of an operator say beside operands. ArrayError for a seed that is no two int64 on the CPU."""
+    """Operator arguments other than operands. Raises ArrayError for a seed that is not two int64 on the CPU."""
     first = offset = 0
     if a.seed is not None:
         if a.seed.dtype != torch.int64 or tuple(a.seed.shape) != (2,) or a.seed.device.type != "cpu":
@@ -60,7 +60,7 @@ def check_gradients(
     named: Sequence[tuple[str, torch.Tensor]], slopes: torch.Tensor | None, others: Sequence[torch.Tensor | None],
     with_lse: bool,
 ) -> None:  # fmt: skip
-    """ArrayError where one is asked for that is not computed. ``others`` have gradients, too."""
+    """Raise ArrayError if an unsupported gradient is requested. ``others`` have gradients, too."""
     for name, operand in named:
         if operand.requires_grad and operand.element_size() == 1:
             raise ArrayError(
@@ -76,7 +76,7 @@ def check_gradients(
 
 @contextmanager
 def with_advice(dropout_p: float, soft_cap: float, with_dbias: bool = False) -> Iterator[None]:
-    """Gradients that no kernel computes because of these features: NoKernelError says what to do without them."""
+    """Add advice to the NoKernelError of gradients that no kernel computes because of these features."""
     try:
         yield
     except NoKernelError as error:
@@ -102,7 +102,7 @@ def of_sinks(sinks: torch.Tensor, lse: torch.Tensor, d: torch.Tensor) -> torch.T
 
 
 def no_second_derivative(operator: str) -> tuple[Callable[..., None], Callable[..., Any]]:
-    """What a gradient's own operator saves, which is nothing, and its gradient, which is an error."""
+    """Return ``save`` and ``backward`` of a gradient's own operator: one keeps nothing, the other raises."""
 
     def save(ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:
         pass

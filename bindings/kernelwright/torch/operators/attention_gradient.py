@@ -1,6 +1,6 @@
-"""``kernelwright::attention_backward``: gradients of ``kernelwright::attention``, by kernels of the same dispatcher.
+"""``kernelwright::attention_backward``: gradients of ``kernelwright::attention``, by the same dispatcher's kernels.
 
-A bias that was broadcast gets the sum over what it was broadcast to.
+The gradient of a broadcast bias is summed over the broadcast dimensions.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from kernelwright.torch.schemas import ATTENTION, ATTENTION_BACKWARD, keep, kept
 
 
 def beside(q: torch.Tensor, hdim: Any) -> torch.Tensor:
-    """Memory like that of q, with another head dimension: heads before rows, or rows before heads as q has them."""
+    """Memory like q's with another head dimension: heads before rows, or rows before heads, as in q."""
     batch, heads, rows, _ = q.shape
     if q.stride(1) < q.stride(2):
         return q.new_empty(batch, rows, heads, hdim).transpose(1, 2)
@@ -32,14 +32,14 @@ def beside(q: torch.Tensor, hdim: Any) -> torch.Tensor:
 
 
 def save(ctx: Any, inputs: tuple[Any, ...], output: tuple[torch.Tensor, torch.Tensor]) -> None:
-    """Keep what :func:`backward` needs. ArrayError for a gradient that is not computed."""
+    """Keep what :func:`backward` needs. Raises ArrayError for an unsupported gradient."""
     a = ATTENTION.arguments(inputs)
     check_gradients((("query", a.q), ("key", a.k), ("value", a.v)), a.slopes, (a.bias, a.sinks), a.with_lse)
     keep(ctx, a, output)
 
 
 def backward(ctx: Any, grad: torch.Tensor, _: torch.Tensor) -> tuple[Any, ...]:
-    """Gradients of Q, K, V, bias and sinks. NoKernelError where no kernel serves them."""
+    """Gradients of Q, K, V, bias and sinks. Raises NoKernelError if no kernel serves them."""
     a, out, lse = kept(ctx)
     needs = ATTENTION.arguments(ctx.needs_input_grad)
     return of_operands(a, out, lse, grad, needs.bias, needs.sinks)
@@ -48,7 +48,7 @@ def backward(ctx: Any, grad: torch.Tensor, _: torch.Tensor) -> tuple[Any, ...]:
 def of_operands(
     a: Any, out: torch.Tensor, lse: torch.Tensor, grad: torch.Tensor, needs_bias: bool, needs_sinks: bool
 ) -> tuple[Any, ...]:
-    """Gradients of all arguments ``a`` of the operator from its results and that of O."""
+    """Gradients of all arguments ``a`` of the operator, given its results and the gradient of O."""
     with_dbias = a.bias is not None and needs_bias
     if grad.stride(-1) != 1:
         grad = grad.contiguous()
@@ -78,7 +78,7 @@ def _fake(*given: Any) -> tuple[torch.Tensor, ...]:
 
 
 def _results(a: Any) -> tuple[torch.Tensor, ...]:
-    """Memory in the order of the operands; that of dbias, not broadcast, is empty where nobody asked for it."""
+    """Allocate results in the order of the operands; dbias, not broadcast, is empty if not requested."""
     dbias = (a.q if a.bias is None else a.bias).new_empty(
         (*a.q.shape[:-1], a.k.shape[-2]) if a.with_dbias and a.bias is not None else (0,)
     )

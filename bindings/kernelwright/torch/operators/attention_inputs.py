@@ -1,6 +1,6 @@
-"""From operands as torch takes them to those of ``kernelwright::attention``: four dimensions, contiguous rows.
+"""Convert torch's operands to those of ``kernelwright::attention``: four dimensions, contiguous rows.
 
-A broadcast costs no memory where kernels have a stride for it: batches and heads. What they have none for is copied.
+A broadcast costs no memory if kernels have a stride for it: batches and heads. Others are copied.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from kernelwright.torch.inputs import addressable, reshaped
 
 
 class Folded(NamedTuple):
-    """Operands of a launch, and what torch's result is like.
+    """Operands of a launch, and the shape of torch's result.
 
     :ivar query: (batch, heads, queries, hdim); ``key`` and ``value`` have heads that divide these.
     :ivar scores: extents of torch's scores, (…, heads, queries, keys), without heads for operands of two dimensions.
@@ -33,7 +33,7 @@ class Folded(NamedTuple):
 
 
 def fold(query: torch.Tensor, key: torch.Tensor, value: torch.Tensor, enable_gqa: bool) -> Folded:
-    """All batch dimensions as one. ArrayError for extents that are not broadcast, and heads that are not shared."""
+    """Fold all batch dimensions into one. ArrayError for extents that cannot be broadcast or heads not shared."""
     named = {"query": query, "key": key, "value": value}
     shapes = {name: tuple(one.shape) for name, one in named.items()}
     if min(one.dim() for one in named.values()) < 2:
@@ -63,7 +63,7 @@ def fold(query: torch.Tensor, key: torch.Tensor, value: torch.Tensor, enable_gqa
 
 
 def broadcast(shapes: dict[str, tuple[int, ...]], parts: Sequence[Sequence[int]]) -> tuple[int, ...]:
-    """The extents that parts of the shapes, of one length, have in common, where 1 gives way. ArrayError if none."""
+    """The common extents of parts of the shapes, of one length, with 1 broadcast. ArrayError if there are none."""
     common = []
     for extents in zip(*parts, strict=True):
         others = [extent for extent in extents if extent != 1]
@@ -82,7 +82,7 @@ def _listed(shapes: dict[str, tuple[int, ...]]) -> str:
 
 
 def _with_heads(wide: dict[str, torch.Tensor], enable_gqa: bool) -> dict[str, torch.Tensor]:
-    """The heads of a launch: as many in key as in value, and a divisor of those of the query."""
+    """Expand heads for a launch: as many in key as in value, and a divisor of the query's."""
     query, key, value = wide.values()
     heads, of_key, of_value = query.shape[-3], key.shape[-3], value.shape[-3]
     if enable_gqa:
@@ -104,7 +104,7 @@ def _with_heads(wide: dict[str, torch.Tensor], enable_gqa: bool) -> dict[str, to
 
 
 def bias(mask: torch.Tensor | None, folded: Folded) -> torch.Tensor | None:
-    """What is added to the scores, in four dimensions; extents of 1 are broadcast. ArrayError for no mask."""
+    """The bias added to the scores, in four dimensions; extents of 1 are broadcast. ArrayError for an invalid mask."""
     if mask is None:
         return None
     dtype, scores = folded.query.dtype, folded.scores

@@ -1,6 +1,6 @@
 """``kernelwright::attention_varlen``: attention of requests of different lengths, and torch's ``varlen_attn`` over it.
 
-Rows of all requests stand one behind the other. ``kernelwright::attention_varlen_backward`` computes the gradients, by
+The rows of all requests are concatenated. ``kernelwright::attention_varlen_backward`` computes the gradients, by
 kernels of the same dispatcher.
 """
 
@@ -53,33 +53,33 @@ def varlen_attn(
     return_lse: bool = False,
     dispatcher: str = "",
 ) -> Any:
-    """:func:`torch.nn.attention.varlen.varlen_attn` by the kernels that the dispatcher in use selects.
+    """:func:`torch.nn.attention.varlen.varlen_attn`, computed by kernels of the dispatcher in use.
 
-    What parameters up to ``seqused_k`` mean is torch's. Gradients of query, key, value and ``sinks`` are computed by
-    kernels of the same dispatcher. Lengths are read on the device: neither call nor gradient waits for it.
+    Parameters up to ``seqused_k`` are as in torch. Gradients of query, key, value and ``sinks`` are computed by kernels
+    of the same dispatcher. Lengths are read on the device: neither the call nor the gradient synchronises with it.
 
     :param query: (queries of all requests, heads, hdim).
-    :param key: (keys of all requests, heads, hdim), with fewer heads where ``enable_gqa`` says so.
+    :param key: (keys of all requests, heads, hdim), with fewer heads if ``enable_gqa`` is true.
     :param value: (keys of all requests, heads, hdim_v).
-    :param cu_seq_q: int32 (requests + 1,): where each request's queries begin, and behind them how many there are.
-    :param cu_seq_k: the same of keys.
-    :param max_q: queries of the longest request, or more; ``max_k`` likewise.
-    :param window_size: keys that a query sees on the left and right of its place; -1 for all. (-1, 0) is causal.
-    :param seqused_k: int32 (requests,): how many keys of each request count; by default all.
-    :param align: where queries stand: ``"bottom_right"``, the last one at the last key, as in torch, or ``"top_left"``.
-    :param alibi_slopes: float32 (heads,) or (requests, heads): minus slope times distance is added to the scores.
-    :param sinks: float32 (heads,): a score without a value for each head.
-    :param soft_cap: scores become cap * tanh(score / cap); 0 is no cap.
-    :param seed: two int64 numbers on the CPU, seed and offset of dropout; by default drawn from torch's generator.
-    :param deterministic: whether the backward pass adds up in a fixed order.
-    :param return_lse: whether the logarithm of each row's sum of exponentials is returned too, float32 (heads,
-        queries), without gradient.
-    :param dispatcher: the name that :func:`use` gave a dispatcher.
-    :returns: (queries of all requests, heads, hdim_v), or that and LSE.
+    :param cu_seq_q: int32 (requests + 1,): offset of each request's queries, followed by their total number.
+    :param cu_seq_k: the same for keys.
+    :param max_q: number of queries of the longest request, or more; ``max_k`` likewise for keys.
+    :param window_size: keys that a query sees to the left and right of its position; -1 for all. (-1, 0) is causal.
+    :param seqused_k: int32 (requests,): number of valid keys of each request; by default all.
+    :param align: position of queries: ``"bottom_right"``, the last one at the last key, as in torch, or ``"top_left"``.
+    :param alibi_slopes: float32 (heads,) or (requests, heads): -slope * distance is added to the scores.
+    :param sinks: float32 (heads,): one score without a value per head.
+    :param soft_cap: scores become cap * tanh(score / cap); 0 for no cap.
+    :param seed: two int64 numbers on the CPU, dropout seed and offset; by default drawn from torch's generator.
+    :param deterministic: whether the backward pass sums in a fixed order.
+    :param return_lse: whether to return the logarithm of each row's sum of exponentials too, float32 (heads, queries),
+        without gradient.
+    :param dispatcher: a dispatcher's name, as given to :func:`use`.
+    :returns: (queries of all requests, heads, hdim_v), or a tuple of it and LSE.
     :raises DispatcherNotFoundError: for a name that is not in use on the device of ``query``.
     :raises ArrayError: for tensors that do not fit together, or that no kernel addresses.
     :raises ProblemError: for features that exclude each other.
-    :raises NoKernelError: where :func:`strict` holds and no kernel serves the problem or its gradients.
+    :raises NoKernelError: in a :func:`strict` region, if no kernel serves the problem or its gradients.
     """
     check_tensors(
         query=query, key=key, value=value, cu_seq_q=cu_seq_q, cu_seq_k=cu_seq_k, seqused_k=seqused_k,
@@ -149,20 +149,20 @@ def _fake(*given: Any) -> tuple[torch.Tensor, torch.Tensor]:
 
 
 def _results(q: torch.Tensor, v: torch.Tensor, with_lse: bool) -> tuple[torch.Tensor, torch.Tensor]:
-    """Memory of O and LSE, which is empty where nobody asked for it."""
+    """Allocate O and LSE, which is empty if not requested."""
     rows, heads, _ = q.shape
     return q.new_empty(rows, heads, v.shape[2]), q.new_empty((heads, rows) if with_lse else (0,), dtype=torch.float32)
 
 
 def _save(ctx: Any, inputs: tuple[Any, ...], output: tuple[torch.Tensor, torch.Tensor]) -> None:
-    """Keep what :func:`_backward` needs. ArrayError for operands without gradients that require one."""
+    """Keep what :func:`_backward` needs. Raises ArrayError for operands without gradients that require one."""
     a = VARLEN.arguments(inputs)
     check_gradients((("query", a.q), ("key", a.k), ("value", a.v)), a.slopes, (a.sinks,), a.with_lse)
     keep(ctx, a, output)
 
 
 def _backward(ctx: Any, grad: torch.Tensor, _: torch.Tensor) -> tuple[Any, ...]:
-    """Gradients of Q, K, V and sinks. NoKernelError where no kernel serves them."""
+    """Gradients of Q, K, V and sinks. Raises NoKernelError if no kernel serves them."""
     a, out, lse = kept(ctx)
     if grad.stride(-1) != 1:
         grad = grad.contiguous()

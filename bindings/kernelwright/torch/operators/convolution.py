@@ -43,31 +43,31 @@ def conv2d(
     activation: str | None = None,
     dispatcher: str = "",
 ) -> torch.Tensor:
-    """activation(convolution of x by w + bias + residual), as :func:`torch.nn.functional.conv2d`, in one kernel.
+    """Compute activation(convolution of x by w + bias + residual), see :func:`torch.nn.functional.conv2d`.
 
-    Kernels read and write channels side by side: tensors in ``torch.channels_last`` are read where they lie, and the
-    result is one. Tensors in another memory format, and expanded ones, are copied by torch first, at every call; the
-    logger ``kernelwright.torch`` tells so at level DEBUG.
+    Kernels read and write contiguous channels: tensors in ``torch.channels_last`` are read in place, and the result is
+    one. Tensors in another memory format, and expanded ones, are first copied by torch, at every call; the logger
+    ``kernelwright.torch`` reports that at level DEBUG.
 
-    Gradients of ``x``, ``w``, ``bias`` and ``residual`` are computed by the same dispatcher, and have derivatives
-    themselves. Where autocast is on, floating-point operands are cast as for torch's own convolutions.
+    Gradients of ``x``, ``w``, ``bias`` and ``residual`` are computed by the same dispatcher, and are differentiable
+    themselves. Under autocast, floating-point operands are cast as for torch's own convolutions.
 
-    :param x: images (n, c, h, w), or one image (c, h, w), whose result has no n either.
-    :param w: weights (k, c / groups, r, s), of the dtype of ``x``.
+    :param x: images (n, c, h, w), or one image (c, h, w), for a result without n.
+    :param w: weights (k, c / groups, r, s), in the dtype of ``x``.
     :param bias: (k,).
-    :param stride: one number, or one for each dimension; ``dilation`` likewise.
-    :param padding: one number, or one for each dimension; ``"valid"`` for none, ``"same"`` for a result of the size
-        of ``x``, which takes a stride of 1.
-    :param residual: a tensor of the result's shape that is added before the activation.
+    :param stride: one number, or one per dimension; ``dilation`` likewise.
+    :param padding: one number, or one per dimension; ``"valid"`` for none, ``"same"`` for a result of the size of
+        ``x``, which requires a stride of 1.
+    :param residual: a tensor of the result's shape, added before the activation.
     :param activation: ``"relu"``, ``"gelu"`` (erf form), ``"fast_gelu"`` (tanh form), ``"silu"``, ``"sigmoid"`` or
         ``"tanh"``.
-    :param dispatcher: the name that :func:`use` gave a dispatcher.
+    :param dispatcher: a dispatcher's name, as given to :func:`use`.
     :returns: (n, k, out_h, out_w), in ``torch.channels_last``.
     :raises DispatcherNotFoundError: for a name that is not in use on the device of ``x``.
-    :raises ArrayError: for what is no dense tensor on the device of ``x``, for tensors that do not fit together or
-        differ in dtype, and for a stride, padding, dilation or groups that torch refuses, bools included.
-    :raises ProblemError: for numbers that make no convolution.
-    :raises NoKernelError: where :func:`strict` holds and no kernel serves the problem or a gradient.
+    :raises ArrayError: for operands that are not dense tensors on the device of ``x``, for tensors that do not fit
+        together or differ in dtype, and for a stride, padding, dilation or groups that torch refuses, bools included.
+    :raises ProblemError: for numbers that describe no convolution.
+    :raises NoKernelError: in a :func:`strict` region, if no kernel serves the problem or a gradient.
     """
     return _convolved(x, w, bias, residual, 2, stride, padding, dilation, groups, activation, dispatcher)
 
@@ -87,8 +87,8 @@ def conv1d(
 ) -> torch.Tensor:
     """:func:`conv2d` for x (n, c, l) or (c, l), and w (k, c / groups, r). Kernels of more dimensions serve it, too.
 
-    torch has no memory format for these. The result has its channels side by side, as has ``y.mT`` of a dense tensor
-    (n, l, k); such an x is read where it lies.
+    torch has no memory format for these. The result has contiguous channels, like ``y.mT`` of a dense tensor (n, l, k);
+    such an x is read in place.
     """
     return _convolved(x, w, bias, residual, 1, stride, padding, dilation, groups, activation, dispatcher)
 
@@ -114,7 +114,7 @@ def conv3d(
 
 
 def _convolved(*given: Any) -> Any:
-    """On the road that knows the call; arguments are those of :func:`_conv`."""
+    """Convolve on the known road; arguments are those of :func:`_conv`."""
     if _PYTHON_ROAD or given[-1] != "" or is_dynamo_compiling():
         return _DECISIONS.call(_conv, convolutions.public, given, 4)
     result = native.conv(*given[:-1])
@@ -155,7 +155,7 @@ def _conv(
 def _check(
     x: torch.Tensor, w: torch.Tensor, bias: torch.Tensor | None, residual: torch.Tensor | None, window: Window
 ) -> None:
-    """ArrayError for operands that do not fit together."""
+    """Raise ArrayError for operands that do not fit together."""
     (n, c), (k, per_group), groups = x.shape[:2], w.shape[:2], window.groups
     if c != per_group * groups:
         raise ArrayError(f"c is {c}, and w has {per_group} for each of {groups} groups; they must agree")

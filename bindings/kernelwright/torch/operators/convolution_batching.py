@@ -1,7 +1,7 @@
-"""Rules of convolutions for ``torch.vmap``.
+"""``torch.vmap`` rules of convolutions.
 
-Operands that share the weights become more images of one convolution. Where weights differ, the convolutions become
-groups of one: channels of all stand one behind the other, and there are as many times more groups.
+Operands that share the weights become more images of one convolution. If weights differ, the convolutions become groups
+of a single one: all channels are concatenated, and the number of groups is multiplied by the batch size.
 """
 
 from __future__ import annotations
@@ -55,17 +55,17 @@ def _first(operand: torch.Tensor, dim: int | None, size: int) -> torch.Tensor:
 
 
 def _more_images(operand: torch.Tensor | None, dim: int | None, size: int) -> torch.Tensor | None:
-    """(n, channels, …) of each as (size * n, channels, …)."""
+    """Merge (n, channels, …) of each element into (size * n, channels, …)."""
     return None if operand is None else channels_last(_first(operand, dim, size).flatten(0, 1))
 
 
 def _side_by_side(operand: torch.Tensor | None, dim: int | None, size: int) -> torch.Tensor | None:
-    """(n, channels, …) of each as (n, size * channels, …)."""
+    """Merge (n, channels, …) of each element into (n, size * channels, …)."""
     return None if operand is None else channels_last(_first(operand, dim, size).movedim(0, 1).flatten(1, 2))
 
 
 def _stacked(operand: torch.Tensor | None, dim: int | None, size: int) -> torch.Tensor | None:
-    """Weights or biases (k, …) of each as (size * k, …)."""
+    """Merge weights or biases (k, …) of each element into (size * k, …)."""
     return None if operand is None else _first(operand, dim, size).flatten(0, 1)
 
 

@@ -1,12 +1,12 @@
 """Gradients of convolutions, which are convolutions of the same dispatcher.
 
-With Z = conv(x, w) + bias + residual, the result is act(Z). From G, the gradient of Z:
+With Z = conv(x, w) + bias + residual, the result is act(Z). Given G, the gradient of Z:
 
 * of x it is ``conv_backward_data(G, w)`` and of w ``conv_backward_weight(x, G)``, two operators with gradients of their
   own: both are linear in each operand, so that these are convolutions again,
 * of the residual it is G, and of the bias the sum of G over images and points.
 
-The convolution is computed again where an activation needs Z: a fused kernel does not write it.
+The convolution is recomputed if an activation needs Z: a fused kernel does not write it.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def keep(
     ctx: Any, x: torch.Tensor, w: torch.Tensor, bias: torch.Tensor | None, residual: torch.Tensor | None,
     activation: str, output: torch.Tensor,
 ) -> None:  # fmt: skip
-    """Keep operands and result, but for what no gradient needs."""
+    """Keep operands and result, except those that no gradient needs."""
     ctx.activation = activation
     ctx.dtype, ctx.size, ctx.points = x.dtype, x.shape[2:], w.shape[2:]
     again = activations.needs_argument(activation)
@@ -50,7 +50,7 @@ def keep(
 
 
 def backward(ctx: Any, grad: torch.Tensor) -> tuple[Any, ...]:
-    """Gradients of x, w, bias and residual. NoKernelError where no kernel serves one of the convolutions."""
+    """Gradients of x, w, bias and residual. Raises NoKernelError if no kernel serves one of the convolutions."""
     x, w, bias, residual, output = ctx.saved_tensors
     needs_x, needs_w, needs_bias, needs_residual, *_ = ctx.needs_input_grad
     argument = None
@@ -114,7 +114,7 @@ def _fake_weight(x: torch.Tensor, dy: torch.Tensor, points: Sequence[Any], *rest
 
 
 def _complete(rest: tuple[Any, ...]) -> tuple[Any, ...]:
-    """Window and dispatcher; torch leaves out arguments of default value."""
+    """Window and dispatcher; torch omits arguments that have default values."""
     return rest if len(rest) == 6 else (*rest, "")
 
 

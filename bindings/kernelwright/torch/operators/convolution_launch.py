@@ -1,4 +1,4 @@
-"""From torch's tensors to launches of convolutions: memory formats, windows, results."""
+"""Launch convolutions with torch's tensors: memory formats, windows, results."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from kernelwright.torch import dispatchers, inputs
 from kernelwright.torch.operator import plain
 
 WINDOW_SCHEMA = "int[] stride, SymInt[] pad_left, SymInt[] pad_right, int[] dilation, int groups"
-"""The fields of :class:`Window` as torch writes arguments."""
+"""The fields of :class:`Window` in torch's argument syntax."""
 
-# By number of dimensions; torch has no memory format for one of three, which is taken for an image of one line:
+# By number of dimensions; torch has no memory format for rank 3, which is treated as an image of one line:
 _FORMATS = {4: torch.channels_last, 5: torch.channels_last_3d}
 _ORDERS = {3: (0, 2, 1), 4: (0, 2, 3, 1), 5: (0, 2, 3, 4, 1)}
 
 
 class Window(NamedTuple):
-    """Which input points an output point meets: arguments of all three operators, in the order of their schemas."""
+    """The input points that an output point reads: arguments of all three operators, in the order of their schemas."""
 
     stride: Sequence[int]
     pad_left: Sequence[int]
@@ -29,10 +29,10 @@ class Window(NamedTuple):
 
     @staticmethod
     def of(dims: int, points: Sequence[int], stride: Any, padding: Any, dilation: Any, groups: int) -> Window:
-        """From arguments as torch's functions take them; ``points`` are those of the filter in each dimension.
+        """Build a window from the arguments of torch's functions; ``points`` are the filter's extents.
 
-        ArrayError for anything but integers, one or ``dims`` of them, for numbers out of range, an unknown padding, and
-        ``"same"`` with strides.
+        Raises ArrayError for anything but integers, one or ``dims`` of them, for numbers out of range, an unknown
+        padding, and ``"same"`` with strides.
         """
         stride, dilation = _listed("stride", stride, dims, 1), _listed("dilation", dilation, dims, 1)
         groups = _integer("groups", groups, groups, "one integer", 1)
@@ -59,7 +59,7 @@ class Window(NamedTuple):
 
 
 def _listed(field: str, value: Any, dims: int, least: int) -> tuple[Any, ...]:
-    """A number for each dimension, as torch takes it: an integer that is no bool, or a list of one or of all."""
+    """One number per dimension from torch's argument: an integer other than a bool, or a list of one or of all."""
     allowed = f"one integer, or {dims}"
     listed = tuple(value) if isinstance(value, list | tuple) else (value,)
     if len(listed) == 1:
@@ -79,14 +79,14 @@ def _integer(field: str, each: Any, value: Any, allowed: str, least: int) -> Any
 
 
 def channels_last(tensor: torch.Tensor, name: str = "", dense: bool = True) -> torch.Tensor:
-    """The tensor with channels side by side: itself if they are, else a copy. A ``dense`` one has no gaps.
+    """The tensor with contiguous channels: itself if they are contiguous, else a copy. A ``dense`` one has no gaps.
 
-    :param name: of an operand of the user's, whose copy is told.
+    :param name: the name of a user's operand, whose copy is reported.
     """
     overlaps = any(stride == 0 and extent > 1 for stride, extent in zip(tensor.stride(), tensor.shape, strict=True))
     if not dense and not overlaps and (tensor.shape[1] == 1 or tensor.stride(1) == 1):
         return tensor
-    innermost = tensor.movedim(1, -1)  # torch.vmap knows no memory formats
+    innermost = tensor.movedim(1, -1)  # torch.vmap does not support memory formats
     if innermost.is_contiguous():
         return tensor
     if name:
@@ -95,7 +95,7 @@ def channels_last(tensor: torch.Tensor, name: str = "", dense: bool = True) -> t
 
 
 def empty(like: torch.Tensor, shape: Sequence[Any]) -> torch.Tensor:
-    """A result, with channels side by side."""
+    """Allocate a result with contiguous channels."""
     if len(shape) == 3:
         return empty(like, (*shape[:2], 1, shape[2])).squeeze(2)
     return torch.empty(shape, dtype=like.dtype, device=like.device, memory_format=_FORMATS[len(shape)])
@@ -105,7 +105,7 @@ def forward(
     x: torch.Tensor, w: torch.Tensor, bias: torch.Tensor | None, residual: torch.Tensor | None, out: torch.Tensor,
     window: Window, activation: str, dispatcher: str,
 ) -> torch.Tensor:  # fmt: skip
-    """Write ``out``. All tensors are in the order of torch's shapes, their channels side by side."""
+    """Write ``out``. All tensors have torch's dimension order and contiguous channels."""
     in_use = dispatchers.find(dispatcher, x.device)
     bias = None if bias is None else plain(bias)
     if bias is not None and bias.stride(0) != 1 and bias.shape[0] > 1:
@@ -141,7 +141,7 @@ def innermost(tensor: torch.Tensor | None) -> torch.Tensor | None:
 
 
 def options_of(window: Window) -> dict[str, Any]:
-    """The window in the words of ``Dispatcher.conv_forward``."""
+    """The window as keyword arguments of ``Dispatcher.conv_forward``."""
     stride, left, right, dilation, groups = window
     padding = tuple(zip(left, right, strict=True))
     return {"stride": tuple(stride), "padding": padding, "dilation": tuple(dilation), "groups": groups}

@@ -29,7 +29,7 @@ _SCHEMA = (
 _DECISIONS = decisions.of("gemm")
 _PYTHON_ROAD = bool(ROAD.why_not)
 _native_layer = native_linear.linear
-_WIDER = {"fp16": torch.float16, "int32": torch.int32}  # results of 8-bit operands
+_WIDER = {"fp16": torch.float16, "int32": torch.int32}  # result dtypes of 8-bit operands
 
 
 def gemm(
@@ -43,27 +43,27 @@ def gemm(
     out_dtype: torch.dtype | None = None,
     dispatcher: str = "",
 ) -> torch.Tensor:
-    """activation(alpha * a @ b op ds[0] op ds[1] …), by the kernel that the dispatcher in use selects.
+    """Compute activation(alpha * a @ b op ds[0] op ds[1] …) by a kernel of the dispatcher in use.
 
-    ``a @ b`` is :func:`torch.matmul`: vectors, matrices, and batches of matrices, which are broadcast. Strides decide
-    the layouts: a transposed view is a column-major matrix, and is read where it lies. Operands that no kernel can
-    address (expanded or strided ones, of which torch makes copies, too) are copied; the logger ``kernelwright.torch``
-    tells so at level DEBUG. The result is row-major. Gradients of ``a``, ``b`` and ``ds`` are products of the same
-    dispatcher. Where autocast is on, floating-point operands of 16 bits or more are cast as for torch's own products.
+    ``a @ b`` is :func:`torch.matmul`: vectors, matrices, and batches of matrices, which are broadcast. Strides
+    determine the layouts: a transposed view is a column-major matrix, read in place. Operands that no kernel can
+    address (expanded or strided ones, which torch copies, too) are copied; the logger ``kernelwright.torch`` reports
+    that at level DEBUG. The result is row-major. Gradients of ``a``, ``b`` and ``ds`` are products of the same
+    dispatcher. Under autocast, floating-point operands of 16 bits or more are cast as for torch's own products.
 
-    :param a: A (m, k), (k,) for one row without that dimension, or (…, m, k) for a batch of matrices.
+    :param a: A (m, k), (k,) for a single row, which the result then lacks, or (…, m, k) for a batch of matrices.
     :param b: B (k, n), (k,) or (…, k, n).
     :param ds: up to four D tensors of the result's dtype, whose shapes broadcast to the result's; whole matrices, and
-        (n,) for one row for all, are read where they lie.
-    :param d_op: how they are combined with the product, ``"add"`` or ``"multiply"``.
+        (n,) for one row shared by all, are read in place.
+    :param d_op: how D tensors are combined with the product, ``"add"`` or ``"multiply"``.
     :param activation: ``"relu"``, ``"gelu"`` (erf form), ``"fast_gelu"`` (tanh form), ``"silu"``, ``"sigmoid"`` or
         ``"tanh"``.
     :param out_dtype: dtype of the result; by default that of ``a``, float16 for 8-bit floats, int32 for int8.
-    :param dispatcher: the name that :func:`use` gave a dispatcher.
+    :param dispatcher: a dispatcher's name, as given to :func:`use`.
     :raises DispatcherNotFoundError: for a name that is not in use on the device of ``a``.
-    :raises ArrayError: for what is no dense tensor on the device of ``a``, for tensors that do not fit together, have a
-        dtype that no kernel has, or require grad and have 8 bits.
-    :raises NoKernelError: where :func:`strict` holds and no kernel serves the product or a gradient.
+    :raises ArrayError: for operands that are not dense tensors on the device of ``a``, and for tensors that do not fit
+        together, have a dtype that no kernel has, or require grad and have 8 bits.
+    :raises NoKernelError: in a :func:`strict` region, if no kernel serves the product or a gradient.
     """
     ds = () if type(ds) is tuple and not ds else list(_listed(ds))
     given = a, b, ds, d_op, activation, alpha, out_dtype, dispatcher
@@ -96,11 +96,11 @@ def linear(
     activation: str | None = None,
     dispatcher: str = "",
 ) -> torch.Tensor:
-    """activation(x @ weight.T + bias) in one kernel, as :func:`torch.nn.functional.linear` with an activation.
+    """Compute activation(x @ weight.T + bias) in one kernel: :func:`torch.nn.functional.linear` with an activation.
 
     :param x: (…, k), or (k,).
-    :param weight: (n, k), or (k,) for a result without a dimension of n.
-    :param bias: (n,), or another shape that broadcasts to the result's, of the dtype of ``x``.
+    :param weight: (n, k), or (k,) for a result without dimension n.
+    :param bias: (n,), or another shape that broadcasts to the result's, in the dtype of ``x``.
     :returns: (…, n).
 
     Everything else is as for :func:`gemm`.
@@ -113,7 +113,7 @@ def linear(
 
 
 def linear_then(x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None, activation: str) -> torch.Tensor:
-    """:func:`linear` with an activation; where no kernel has both, the activation is an operator of its own."""
+    """:func:`linear` with an activation; if no kernel fuses both, the activation is a separate operator."""
     if not (_PYTHON_ROAD or is_dynamo_compiling()):
         result: torch.Tensor | None = _native_layer(x, weight, bias, activation)
         if result is not None:
@@ -122,7 +122,7 @@ def linear_then(x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None
 
 
 def _layer(torchs: Callable[..., torch.Tensor], given: tuple[Any, ...]) -> Any:
-    """A layer that the native road does not know, and may learn."""
+    """Compute a layer that the native road does not know but may learn."""
     if _PYTHON_ROAD or given[-1] != "" or is_dynamo_compiling():
         return _DECISIONS.call(_linear, torchs, given, 3)
     recorded = partial(native_linear.computed_and_recorded, _linear)
@@ -147,7 +147,7 @@ def _linear(
 
 
 def _check_layer(x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None) -> None:
-    """ArrayError for dtypes that differ, which torch refuses, too; autocast makes them equal."""
+    """Raise ArrayError for dtypes that differ, which torch refuses, too; autocast makes them equal."""
     dtype = x.dtype
     if weight.dtype == dtype and (bias is None or bias.dtype == dtype):
         return
@@ -178,7 +178,7 @@ def _product(
     names: Sequence[str], a: torch.Tensor, b: torch.Tensor, ds: Sequence[torch.Tensor], d_op: str,
     activation: str | None, alpha: float, out_dtype: torch.dtype | None, dispatcher: str,
 ) -> torch.Tensor:  # fmt: skip
-    """The product of operands of any number of dimensions; errors call A, B and the D tensors by ``names``."""
+    """The product of operands of any rank; errors call A, B and the D tensors by ``names``."""
     activation = "none" if activation is None else activation
     inputs.check_options(d_op=d_op, activation=activation, dispatcher=dispatcher)
     a, b, ds, shape = gemm_shapes.as_product(*_autocast(a, b, ds, out_dtype), names)
@@ -228,7 +228,7 @@ def _dtype(a: torch.Tensor, out_dtype: torch.dtype | None) -> torch.dtype:
 def _batch(
     info: Any, dims: Sequence[Any], a: torch.Tensor, b: torch.Tensor, ds: Sequence[torch.Tensor], *rest: Any
 ) -> tuple[torch.Tensor, int]:
-    """One product more of every operand that ``torch.vmap`` batches: rows of one B, or a batch of products."""
+    """``torch.vmap`` rule: batched operands become more rows with one B, or a batch of products."""
     rank = max(a.dim() - (dims[0] is not None), b.dim() - (dims[1] is not None))
 
     def first(operand: torch.Tensor, dim: int | None) -> torch.Tensor:
@@ -242,7 +242,7 @@ def _batch(
     names = ["a", "b", *(f"ds[{number}]" for number in range(len(ds)))]
     a, b = first(a, dims[0]), first(b, dims[1])
     if dims[0] is None and dims[1] is None:
-        a = a.expand(info.batch_size, *[1] * (rank - a.dim()), *a.shape)  # D tensors alone are batched
+        a = a.expand(info.batch_size, *[1] * (rank - a.dim()), *a.shape)  # only D tensors are batched
     product = gemm_shapes.as_product(a, b, ds, names)
     result = OPERATOR(product.a, product.b, product.ds, *rest)
     return (result if product.shape is None else result.reshape(product.shape)), 0

@@ -1,12 +1,12 @@
 """Gradients of ``kernelwright::gemm``, whose products run on the same dispatcher.
 
-With P = alpha A·B and Z = P op D0 op D1 …, the result is act(Z). From G, the gradient of Z:
+With P = alpha A·B and Z = P op D0 op D1 …, the result is act(Z). Given G, the gradient of Z:
 
-* of P it is G, or G * D0 * D1 … where the D tensors are multiplied,
+* of P it is G, or G * D0 * D1 … if the D tensors are multiplied,
 * of A it is alpha H·Bᵀ and of B alpha Aᵀ·H, where H is the gradient of P,
 * of a D tensor it is G, or G * P * the other D tensors, summed over the rows that share it.
 
-P is computed again where an activation or a factor needs it: a fused kernel does not write it.
+P is recomputed if an activation or a factor needs it: a fused kernel does not write it.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from kernelwright.torch.operators.native import products
 
 
 def save(ctx: Any, inputs: tuple[Any, ...], output: torch.Tensor) -> None:
-    """Keep what :func:`backward` needs. ArrayError for operands of 8 bits that require grad."""
+    """Keep what :func:`backward` needs. Raises ArrayError for operands of 8 bits that require grad."""
     a, b, ds, ctx.d_op, ctx.activation, ctx.alpha, _, ctx.dispatcher = inputs
     for name, operand in (("a", a), ("b", b)):
         if operand.requires_grad and operand.element_size() == 1:
@@ -42,7 +42,7 @@ def save(ctx: Any, inputs: tuple[Any, ...], output: torch.Tensor) -> None:
 
 
 def backward(ctx: Any, grad: torch.Tensor) -> tuple[Any, ...]:
-    """Gradients of A, B and the D tensors. NoKernelError where no kernel serves one of the products."""
+    """Gradients of A, B and the D tensors. Raises NoKernelError if no kernel serves one of the products."""
     a, b, output, *ds = ctx.saved_tensors
     needs_a, needs_b, needs_ds, *_ = ctx.needs_input_grad
     dtype, product, argument = grad.dtype, None, None
@@ -80,7 +80,7 @@ def _of_b(a: torch.Tensor, grad: torch.Tensor, ctx: Any) -> torch.Tensor:
 
 
 def _in_layout(what: str, left: torch.Tensor, right: torch.Tensor, columns: bool, ctx: Any) -> torch.Tensor:
-    """left @ right, column-major where the operand that it is a gradient of is: an optimizer then adds up alike."""
+    """left @ right, column-major if the operand that it is the gradient of is: an optimizer then accumulates alike."""
     if columns:
         return _gemm(what, right.mT, left.mT, left.dtype, ctx).mT
     return _gemm(what, left, right, left.dtype, ctx)

@@ -1,8 +1,8 @@
-"""Operands of any number of dimensions as the matrices and batches that kernels multiply.
+"""Convert operands of any rank to the matrices and batches that kernels multiply.
 
 ``kernelwright::gemm`` takes matrices, and batches of three dimensions. Here vectors become matrices of one row or
-column, batches are broadcast and made one dimension, and rows of a batch that shares B become the rows of one product,
-as ``torch.matmul`` does. Views do it where they can; where ``torch.matmul`` copies, so does this.
+column, batches are broadcast and folded into one dimension, and rows of a batch that shares B become the rows of one
+product, as in ``torch.matmul``. Views are used if possible; if ``torch.matmul`` copies, so does this.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ Shape = tuple[Any, ...]  # extents may be symbols
 
 
 class Product(NamedTuple):
-    """Operands as the operator takes them, and the shape of what users get.
+    """Operands as the operator takes them, and the shape of the user's result.
 
-    :ivar shape: None where it is that of the operator's result.
+    :ivar shape: None if it equals that of the operator's result.
     """
 
     a: torch.Tensor
@@ -31,14 +31,14 @@ class Product(NamedTuple):
 
 
 def as_product(a: torch.Tensor, b: torch.Tensor, ds: Sequence[torch.Tensor], names: Sequence[str]) -> Product:
-    """The product of ``torch.matmul(a, b)`` with D tensors that are broadcast to its shape.
+    """The product ``torch.matmul(a, b)`` with D tensors that are broadcast to its shape.
 
-    :param names: what errors call a, b and the D tensors.
+    :param names: names of a, b and the D tensors in errors.
     :raises ArrayError: for operands that do not fit together.
     """
     _check(a, b, names)
     if a.dim() == b.dim() == 2 and all(d.dim() == 1 and d.shape[0] == b.shape[1] for d in ds):
-        return Product(a, b, list(ds), None)  # a layer, as it mostly is
+        return Product(a, b, list(ds), None)  # a layer, the most common case
     column, row = b.dim() == 1, a.dim() == 1
     matrix_a, matrix_b = (a[None] if row else a), (b[:, None] if column else b)
     batch = _batch(a, b, matrix_a.shape[:-2], matrix_b.shape[:-2], names)
@@ -62,9 +62,9 @@ def as_product(a: torch.Tensor, b: torch.Tensor, ds: Sequence[torch.Tensor], nam
 
 
 def result_shape(a: torch.Tensor, b: torch.Tensor) -> Shape:
-    """Shape of the operator's result; extents may be symbols. The dispatcher checks whether they fit.
+    """Shape of the operator's result; extents may be symbols. The dispatcher checks whether shapes fit.
 
-    ArrayError for operands of other than two or three dimensions.
+    Raises ArrayError for operands of other than two or three dimensions.
     """
     for name, operand in (("a", a), ("b", b)):
         if operand.dim() not in (2, 3):
@@ -104,7 +104,7 @@ def _batch(a: torch.Tensor, b: torch.Tensor, batch_a: Shape, batch_b: Shape, nam
 
 
 def _like_result(d: torch.Tensor, shape: Shape, row: bool, column: bool, name: str) -> torch.Tensor:
-    """A D tensor beside matrices: with the dimension of m or n that users left out, its last extent n."""
+    """A D tensor beside matrices: restores a dimension m or n that users omitted, and expands the last one to n."""
     given = tuple(d.shape)
     if len(given) > len(shape) or any(g not in (1, s) for g, s in zip(given[::-1], shape[::-1], strict=False)):
         raise ArrayError(f"{name} is {_shown(given)}; allowed: {_shown(shape)}, or extents that broadcast to it")
@@ -123,7 +123,7 @@ def _alone(matrix: torch.Tensor) -> bool:
 
 
 def _lines(d: torch.Tensor, whole: Shape) -> torch.Tensor:
-    """A D tensor as kernels take it: whole rows, or one for all."""
+    """A D tensor as kernels take it: whole rows, or one row for all."""
     if d.dim() == 1 or d.shape[-2] == whole[-2] or d.shape[-2] == 1:
         return d
     return d.expand(whole)
@@ -144,7 +144,7 @@ def _batched(name: str, operand: torch.Tensor, batch: Shape) -> torch.Tensor:
 
 
 def _flat(name: str, operand: torch.Tensor, first: int, end: int) -> torch.Tensor:
-    """The dimensions from ``first`` to before ``end`` as one: a view, else a copy."""
+    """Merge the dimensions from ``first`` to before ``end`` into one: a view, else a copy."""
     extents = operand.shape[first:end]
     if len(extents) == 1:
         return operand
@@ -165,11 +165,11 @@ def _viewable(operand: torch.Tensor, first: int, end: int) -> bool:
 
 
 def addressable(name: str, operand: torch.Tensor, row_major: bool = False) -> torch.Tensor:
-    """The matrix or batch itself where kernels address it, a copy where ``torch.mm`` would copy, too.
+    """The matrix or batch itself if kernels can address it, else a copy, as in ``torch.mm``.
 
-    :param row_major: for a D tensor, which lies as the result does, or is one row for all.
+    :param row_major: for a D tensor, which has the result's layout, or is one row for all.
     """
-    if operand.numel() == 0:  # strides of a batch of none mean nothing
+    if operand.numel() == 0:  # strides of an empty batch mean nothing
         return operand.new_empty(operand.shape)
     if operand.is_contiguous():
         return operand

@@ -1,4 +1,4 @@
-"""``kernelwright::norm`` and ``kernelwright::add_norm``: RMS norm and layer norm, of a sum with a residual too."""
+"""``kernelwright::norm`` and ``kernelwright::add_norm``: RMS norm and layer norm, also of a sum with a residual."""
 
 from __future__ import annotations
 
@@ -39,21 +39,21 @@ def rms_norm(
     x: torch.Tensor, normalized_shape: Sequence[int], weight: torch.Tensor | None = None, eps: float | None = None, *,
     residual: torch.Tensor | None = None, dispatcher: str = "",
 ) -> Any:  # fmt: skip
-    """RMS norm over the last dimensions of ``x + residual``, as :func:`torch.nn.functional.rms_norm`, in one kernel.
+    """RMS norm over the last dimensions of ``x + residual`` in one kernel; see :func:`torch.nn.functional.rms_norm`.
 
     Gradients of ``x``, ``weight`` and ``residual`` are computed by the same dispatcher. Under autocast, torch's own
     operator runs.
 
     :param x: (…, \\*normalized_shape) in float32, float16 or bfloat16.
-    :param normalized_shape: the last dimensions of ``x``, which are normalised together.
-    :param weight: of ``normalized_shape``, of the dtype of ``x`` or float32.
+    :param normalized_shape: the last dimensions of ``x``, normalised together.
+    :param weight: tensor of ``normalized_shape``, in the dtype of ``x`` or float32.
     :param eps: added to the mean of squares; by default that of the dtype of ``x``.
-    :param residual: a tensor of the shape and dtype of ``x`` that is added to it first.
-    :param dispatcher: the name that :func:`use` gave a dispatcher.
-    :returns: the norm, of the shape and dtype of ``x``; with a residual, a tuple of it and the sum.
+    :param residual: a tensor with the shape and dtype of ``x``, added to it first.
+    :param dispatcher: a dispatcher's name, as given to :func:`use`.
+    :returns: the norm, with the shape and dtype of ``x``; with a residual, a tuple of it and the sum.
     :raises DispatcherNotFoundError: for a name that is not in use on the device of ``x``.
     :raises ArrayError: for tensors that do not fit together, or are on different devices.
-    :raises NoKernelError: where :func:`strict` holds and no kernel serves the problem or its gradients.
+    :raises NoKernelError: in a :func:`strict` region, if no kernel serves the problem or its gradients.
     """
     return _called("rms", x, normalized_shape, weight, None, eps, residual, dispatcher)
 
@@ -72,9 +72,9 @@ def layer_norm(
     x: torch.Tensor, normalized_shape: Sequence[int], weight: torch.Tensor | None = None,
     bias: torch.Tensor | None = None, eps: float = 1e-5, *, residual: torch.Tensor | None = None, dispatcher: str = "",
 ) -> Any:  # fmt: skip
-    """Layer norm over the last dimensions of ``x + residual``, as :func:`torch.nn.functional.layer_norm`.
+    """Layer norm over the last dimensions of ``x + residual``; see :func:`torch.nn.functional.layer_norm`.
 
-    :param bias: of ``normalized_shape``, of the dtype of the weight.
+    :param bias: tensor of ``normalized_shape``, in the dtype of the weight.
 
     Everything else is as for :func:`rms_norm`.
     """
@@ -118,7 +118,7 @@ def _check(
     x: torch.Tensor, weight: torch.Tensor | None, bias: torch.Tensor | None, residual: torch.Tensor | None,
     shape: tuple[int, ...],
 ) -> None:  # fmt: skip
-    """ArrayError for operands that do not fit together, UnservedError for those that only torch takes."""
+    """Raise ArrayError for operands that do not fit together, UnservedError for those that only torch takes."""
     if not shape or tuple(x.shape[-len(shape) :]) != shape:
         raise ArrayError(f"normalized_shape is {shape} and x has shape {tuple(x.shape)}; allowed: its last dimensions")
     for name, operand in (("weight", weight), ("bias", bias)):

@@ -1,7 +1,7 @@
 """Gradients of norms: ``kernelwright::norm_backward``, by the same dispatcher.
 
-It computes its statistics again, so nothing but the operands is kept. Where the backward pass is recorded itself, for
-second derivatives, torch's own operators compute the gradients, which are differentiable to any order.
+It recomputes the statistics, so only the operands are kept. If the backward pass is recorded itself, for second
+derivatives, torch's own operators compute the gradients, which are differentiable to any order.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ def save(ctx: Any, inputs: tuple[Any, ...], output: torch.Tensor) -> None:
 
 
 def save_added(ctx: Any, inputs: tuple[Any, ...], output: tuple[torch.Tensor, torch.Tensor]) -> None:
-    """Keep what :func:`backward_added` needs: the sum is what was normalised."""
+    """Keep what :func:`backward_added` needs: the sum is the normalised operand."""
     _, _, weight, bias, ctx.kind, ctx.eps, ctx.dispatcher = inputs
     ctx.bias = bias is not None
     ctx.save_for_backward(output[1], weight)
@@ -78,7 +78,7 @@ def _fake(
 
 
 def _save(ctx: Any, inputs: tuple[Any, ...], output: Gradients) -> None:
-    """Nothing: see :func:`_refuse`."""
+    """Keep nothing: see :func:`_refuse`."""
 
 
 def _refuse(ctx: Any, *grads: torch.Tensor) -> tuple[Any, ...]:

@@ -1,1 +1,1 @@
-"""Mock libraries in use, and what a product and its gradients must be."""
+"""Mock libraries in use, and references for a product and its gradients."""

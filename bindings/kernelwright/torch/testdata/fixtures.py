@@ -1,4 +1,4 @@
-"""Fixtures of tests with torch, which conftest files import."""
+"""Fixtures of tests with torch, imported by conftest files."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from kernelwright.torch.testdata import mocked
 
 @pytest.fixture(autouse=True)
 def strictness(request: Any) -> Iterator[None]:
-    """Torch's own operators would hide what no kernel serves. Modules that are about them set ``FALLS_BACK``."""
+    """Torch's own operators would hide unserved problems. Modules that test them set ``FALLS_BACK``."""
     if getattr(request.module, "FALLS_BACK", False):
         yield
     else:
@@ -24,7 +24,7 @@ def strictness(request: Any) -> Iterator[None]:
 
 @pytest.fixture
 def mocks_in_use(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Mock kernels alone are in use; counts, random numbers and compiled graphs begin anew."""
+    """Use only mock kernels; counts, random numbers and compiled graphs start anew."""
     monkeypatch.setattr(dispatchers, "_in_use", {})
     use(mocked.dispatcher())
     reset_report()

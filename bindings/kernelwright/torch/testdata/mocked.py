@@ -15,7 +15,7 @@ from kernelwright.dispatch.testdata import mocks
 
 @cache
 def dispatcher() -> Dispatcher:
-    """The same one each time."""
+    """The dispatcher, the same one each time."""
     mocks.native_library()
     folder = Path(tempfile.mkdtemp(prefix="kernelwright-torch-"))
     plain = mocks.write_library(folder / "plain")

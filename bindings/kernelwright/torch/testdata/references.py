@@ -1,4 +1,4 @@
-"""A GEMM by torch's own operators, in any precision, with gradients; and how far a kernel may be from it."""
+"""A GEMM by torch's own operators, in any precision, with gradients; and the error allowed to a kernel."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ Product = Callable[["Case"], Any]
 
 @dataclass(frozen=True)
 class Case:
-    """Operands of a product; those that require grad have one when it is done."""
+    """Operands of a product; those that require grad have one afterwards."""
 
     a: Any
     b: Any
@@ -41,7 +41,7 @@ class Case:
         return [self.a, self.b, *self.ds]
 
     def copy(self, dtype: Any = None) -> Case:
-        """The same numbers in memory of their own, of the same layout; in ``dtype`` if that is given."""
+        """A copy in separate memory, with the same layout; in ``dtype`` if it is given."""
 
         def one(tensor: Any) -> Any:
             made = tensor.detach().to(dtype or tensor.dtype, copy=True, memory_format=torch.preserve_format)
@@ -68,7 +68,7 @@ def by_kernel(case: Case) -> Any:
 
 
 def results(case: Case, product: Product, weights: Any) -> list[Any]:
-    """The result, and the gradients of those operands that require one, of the sum of ``weights * result``."""
+    """The result of a product, and the gradients of ``sum(weights * result)`` for operands that require one."""
     result = product(case)
     wanted = [operand for operand in case.operands if operand.requires_grad]
     grads = torch.autograd.grad((result * weights.to(result.dtype)).sum(), wanted) if wanted else ()
@@ -76,10 +76,10 @@ def results(case: Case, product: Product, weights: Any) -> list[Any]:
 
 
 def check(case: Case, product: Product, rounding: float = 2.0**-23) -> None:
-    """Results and gradients have at most twice the error of torch's own in the same precision.
+    """Check that results and gradients have at most twice the error of torch's own in the same precision.
 
     Errors are those of whole tensors, relative to the float64 result. ``rounding`` is that of the result's dtype: no
-    result is asked to be closer.
+    result needs to be closer.
     """
     weights = torch.randn(by_torch(case.copy()).shape, device=case.a.device)
     exact = results(case.copy(torch.float64), by_torch, weights)

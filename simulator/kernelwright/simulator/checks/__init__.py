@@ -1,1 +1,1 @@
-"""Wrappers around steps: the checks on request, traces and breakpoints."""
+"""Wrappers around steps: the optional checks, traces and breakpoints."""

@@ -1,6 +1,6 @@
-"""Finds the registers of one static instruction that its kernel's descriptor does not allocate; always checked.
+"""Find the registers of one static instruction that its kernel's descriptor does not allocate; always checked.
 
-It costs nothing per step: the program asks once per static instruction, when it binds it.
+The check costs nothing per step: it runs once per static instruction, when the program binds it.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Puts the checks on request around every step."""
+"""Put the requested checks around every step."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from kernelwright.simulator.machine.wave import Wave
 
 
 def check(instruction: Instruction, step: Step, target: Target, checks: Checks) -> Step:
-    """The step with the checks around it; Trap for what they find."""
+    """Wrap the step in the requested checks, which raise Trap for their findings."""
     usage = effects(instruction, target)
     around: list[Around] = [track_accesses(instruction, target, usage, checks)]
     if checks.waits:

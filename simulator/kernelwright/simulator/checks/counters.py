@@ -25,7 +25,8 @@ _MOST = 63
 class Access:
     """One executed memory instruction of a wave; ``due`` are the counters that still count it.
 
-    ``signals`` is how often the wave had arrived at the barrier by then. ``direct``: it writes LDS without registers.
+    ``signals`` is the number of times that the wave had arrived at the barrier. ``direct``: it bypasses registers and
+    writes LDS.
     """
 
     __slots__ = ("atomic", "direct", "due", "instruction", "ordered", "signals", "wave")
@@ -37,7 +38,7 @@ class Access:
         self.atomic = not PLAIN.search(instruction.name)
 
     def __str__(self) -> str:
-        """The instruction, its pc, and the counters to wait for, as in faults."""
+        """The instruction, its pc, and the counters to wait for, as shown in faults."""
         return f"{self.instruction.name} at pc {self.instruction.pc:#x}, which {' and '.join(sorted(self.due))} counts"
 
 
@@ -61,9 +62,9 @@ def counters_of(instruction: Instruction, target: Target) -> tuple[tuple[str, ..
 
 
 def flat_counters(counters: tuple[str, ...], high: Any) -> tuple[tuple[str, ...], bool]:
-    """As :func:`counters_of`, of a flat access to addresses with these high halves: LDS and memory each have their own.
+    """As :func:`counters_of`, for a flat access to addresses with these high halves: LDS and memory have their own.
 
-    Compilers wait for one counter if they know where a pointer points to (LLVM, ``mayAccessLDSThroughFlat``).
+    Compilers wait for one counter if they know where a pointer points (LLVM, ``mayAccessLDSThroughFlat``).
     """
     in_lds = high == SHARED_APERTURE
     if not in_lds.any():
@@ -72,9 +73,9 @@ def flat_counters(counters: tuple[str, ...], high: Any) -> tuple[tuple[str, ...]
 
 
 def waits_of(instruction: Instruction, target: Target) -> Mapping[str, int]:
-    """Counter → how many may be under way after a wait instruction; the counters that it does not wait for are absent.
+    """Counter → maximum outstanding accesses after a wait instruction; counters that it does not wait for are absent.
 
-    The fields of ``s_waitcnt`` are those of LLVM's AMDGPUBaseInfo (getVmcntBitMask and its like).
+    The fields of ``s_waitcnt`` are those of LLVM's AMDGPUBaseInfo (getVmcntBitMask and similar functions).
     """
     name, value = instruction.name, instruction.get("simm16")
     if name == "s_waitcnt":

@@ -21,7 +21,7 @@ from kernelwright.simulator.machine.wave import Wave
 from kernelwright.simulator.machine.words import POISON
 
 Words = NDArray[np.uint32]
-# What a register may be seen as.
+# Interpretations of a register.
 _KINDS: Mapping[str, Any] = {
     **{"u32": np.uint32, "i32": np.int32, "f32": np.float32},
     **{"u16": np.uint16, "i16": np.int16, "f16": np.float16, "bf16": ml_dtypes.bfloat16},
@@ -62,10 +62,10 @@ class Stop:
         self.workgroup, self.wave = wave.workgroup, wave.index
 
     def v(self, index: int, kind: str = "u32") -> NDArray[Any]:
-        """VGPR ``index`` as values of ``kind``, one for each lane (lanes,), or two where they have 16 bits (lanes, 2).
+        """VGPR ``index`` as values of ``kind``, one per lane (lanes,), or two if they have 16 bits (lanes, 2).
 
-        u32, i32 and f32 fill a register; f16, bf16, i16 and u16 halve it, the lower half first. bf16 are of ml_dtypes.
-        SimulatorError for any other kind.
+        u32, i32 and f32 fill a register; f16, bf16, i16 and u16 halve it, the lower half first. bf16 is ml_dtypes'
+        type. Raises SimulatorError for any other kind.
         """
         return self._row(index, kind)
 
@@ -88,7 +88,7 @@ class Stop:
         return content
 
     def memory(self, address: int, nbytes: int) -> bytes:
-        """``nbytes`` bytes of registered memory. SimulatorError if no buffer holds all of them."""
+        """``nbytes`` bytes of registered memory. Raises SimulatorError if no buffer holds all of them."""
         region = self.state.memory.find(address, nbytes)
         if region is None:
             raise SimulatorError(f"no registered memory holds {nbytes} bytes at {address:#x}")
@@ -121,7 +121,7 @@ class Stop:
 class Debug:
     """Callbacks of a launch, which then runs in one process.
 
-    ``trace`` is called after every instruction, ``breakpoints`` (pc → callback) before one, ``fault`` when one faults.
+    ``trace`` is called after every instruction, ``breakpoints`` (pc → callback) before one, ``fault`` on a fault.
     ``workgroup`` and ``wave`` restrict all of them to one workgroup and one wave; None means all.
     """
 
@@ -132,7 +132,7 @@ class Debug:
     wave: int | None = None
 
     def watches(self, wave: Wave) -> bool:
-        """Whether callbacks are called for this wave."""
+        """Whether this wave triggers callbacks."""
         return self.workgroup in (None, wave.workgroup) and self.wave in (None, wave.index)
 
 
@@ -142,7 +142,7 @@ def print_to(file: TextIO) -> Callable[[Event], None]:
 
 
 def watch(instruction: Instruction, step: Step, target: Target, debug: Debug) -> Step:
-    """``step`` with the callbacks of ``debug`` around it."""
+    """Wrap ``step`` in the callbacks of ``debug``."""
     usage = effects(instruction, target)
     rows, numbers, text = list(usage.vector_writes), usage.scalar_writes, str(instruction)
     stop_here = debug.breakpoints.get(instruction.pc)

@@ -1,4 +1,4 @@
-"""The registers that one static instruction reads and writes, by its operands and its name.
+"""The registers that one static instruction reads and writes, derived from its operands and its name.
 
 The checks and the trace use them; semantics do not. Vector registers are rows of the wave's array, scalar registers are
 numbers of scalar operands. EXEC, SCC and null are omitted: they are always set.
@@ -34,7 +34,7 @@ _ONE_SOURCE = ("v_mov_b32",)  # in VOPD, whose encoding always has a second sour
 class Effects:
     """Rows and numbers, without duplicates.
 
-    ``data``: rows that a store takes, in the order in which they go to memory. ``loads``: it fills ``vector_writes`` or
+    ``data``: rows that a store reads, in memory order. ``loads``: whether it fills ``vector_writes`` or
     ``scalar_writes`` from memory.
     """
 
@@ -93,14 +93,14 @@ def _of(instruction: Instruction, target: Target) -> Effects:
 
 
 def _scalar_result(instruction: Instruction, operand: Operand) -> Operand:
-    """VOP1 names the scalar result of these as if it were a vector register."""
+    """The scalar result of instructions whose VOP1 encoding names it as if it were a vector register."""
     if instruction.name in ("v_readfirstlane_b32", "v_readlane_b32") and operand.file is File.VGPR:
         return Operand(File.SGPR, operand.index)
     return operand
 
 
 def _accumulator(instruction: Instruction, key: str, operand: Operand) -> Operand:
-    """Moves from and to AGPRs name them as if they were VGPRs."""
+    """The AGPR operand of moves from and to AGPRs, which name it as if it were a VGPR."""
     moved = _ACCUMULATORS.get(instruction.name, ())
     return Operand(File.AGPR, operand.index) if key in moved and operand.file is File.VGPR else operand
 
@@ -115,7 +115,7 @@ def _source(instruction: Instruction, key: str, operand: Operand) -> Operand:
 
 
 def _ignored(instruction: Instruction, key: str, target: Target) -> bool:
-    """Whether the field only serves other instructions of the encoding."""
+    """Whether the field is used only by other instructions of the encoding."""
     encoding, operand = instruction.encoding, instruction.operands[key]
     if encoding.startswith("VOP3") and key.startswith("src") and operand.form == "ANY":
         return True

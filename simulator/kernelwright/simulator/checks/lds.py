@@ -79,7 +79,7 @@ class CheckedLds(Lds):
         self._written[wave.index, at] = self._number(wave.checks.access)
 
     def _compare(self, wave: Registers, at: NDArray[np.int64], table: NDArray[np.int32], does: str, other: str) -> None:
-        """Trap if this access of the bytes ``at`` races with one in the table, or does not wait for it."""
+        """Trap if this access to the bytes ``at`` races with one in the table, or does not wait for it."""
         touched = table[:, at]
         for index, number in enumerate(touched.max(axis=1).tolist()):
             if number < 0:

@@ -11,9 +11,9 @@ from kernelwright.simulator.machine.words import Words
 
 
 class CheckedScratch(Scratch):
-    """``wave.checks.stored`` (dwords, lanes) says which data of a store are known; loads leave the same in ``loaded``.
+    """``wave.checks.stored`` (dwords, lanes) says which data of a store are set; loads leave the same in ``loaded``.
 
-    Only stores of whole rows pass on what is unknown; others count as known.
+    Only stores of whole rows pass on unset data; all others count as set.
     """
 
     def __init__(self, nbytes: int, lanes: int) -> None:

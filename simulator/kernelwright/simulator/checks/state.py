@@ -1,4 +1,4 @@
-"""What the checks know about one wave: which registers are set, and which loads are outstanding."""
+"""State of the checks for one wave: which registers are set, and which loads are outstanding."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ Around = tuple[Check | None, Check | None]  # what runs before a step and after 
 
 
 class WaveChecks:
-    """What the checks know about one wave: a Wave's ``checks``.
+    """State of the checks for one wave: a Wave's ``checks``.
 
-    ``known`` says per row and lane, ``scalars`` per number whether a register holds something. ``access`` is the memory
-    instruction that runs; ``stored`` and ``loaded`` are (dwords, lanes) of scratch accesses, see
+    ``known`` says per row and lane, ``scalars`` per number, whether a register is set. ``access`` is the current memory
+    instruction; ``stored`` and ``loaded`` are (dwords, lanes) of scratch accesses, see
     :class:`~kernelwright.simulator.checks.scratch.CheckedScratch`.
     """
 

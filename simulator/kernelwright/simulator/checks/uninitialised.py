@@ -20,7 +20,7 @@ _LOW_FROM_LOW = ("v_mad_u64_u32", "v_mad_i64_i32", "v_mad_co_", "v_lshl_add_u64"
 
 
 def require_defined(instruction: Instruction, usage: Effects) -> Around:
-    """Around one step: it may read only set registers, or its results become as unset as its sources."""
+    """Checks around one step: it may read only set registers, or its results become as unset as its sources."""
     entry = find(instruction.parts[0].name if instruction.parts else instruction.name)
     if entry is not None and entry.kind == "vector":
         return _passing_on(instruction, usage)
@@ -105,9 +105,9 @@ def _passing_on(instruction: Instruction, usage: Effects) -> Around:
 
 
 def _halves(instruction: Instruction) -> tuple[list[int], list[int]] | None:
-    """What the low and the high result of two operations on fp32 read; None for other instructions.
+    """Registers read by the low and the high result of two fp32 operations; None for other instructions.
 
-    Compilers read a number for both out of one half of a pair whose other half is unset.
+    Compilers read an operand of both from one half of a pair whose other half is unset.
     """
     if not (instruction.name.startswith("v_pk_") and instruction.name.endswith("_f32")):
         return None

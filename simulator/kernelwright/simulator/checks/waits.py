@@ -15,7 +15,7 @@ from kernelwright.simulator.machine.wave import Wave
 def track_accesses(instruction: Instruction, target: Target, usage: Effects, checks: Checks) -> Around:
     """Before one step: a memory instruction becomes outstanding, a wait instruction retires older ones.
 
-    The access that runs is recorded for CheckedLds even where ``checks.waits`` is off.
+    The current access is recorded for CheckedLds even if ``checks.waits`` is off.
     """
     counters, ordered = counters_of(instruction, target)
     if counters:

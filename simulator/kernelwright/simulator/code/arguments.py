@@ -33,7 +33,7 @@ def read_arguments(note: bytes) -> Mapping[str, Arguments]:
 
 
 def _metadata(note: bytes) -> Any:
-    """The map that the note starts with; bytes that fill its last word follow. ValueError if it is damaged."""
+    """The map that the note starts with; bytes that fill its last word follow. Raises ValueError if it is damaged."""
     decoder = msgpack.Unpacker()
     decoder.feed(note)
     try:

@@ -75,9 +75,9 @@ def decode_one(text: bytes, target: Target, at: int) -> Instruction:
 
 
 def known_names(target: Target) -> dict[str, tuple[str, ...]]:
-    """Family of encodings (``VOP3``, ``DS``, …) → the names of its instructions on the target's family of chips.
+    """Family of encodings (``VOP3``, ``DS``, …) → names of its instructions on the target's family of chips.
 
-    The tables have one set per family, so a name may be missing on one of its members.
+    The tables have one set per family, so a chip of the family may lack some of the names.
     """
     by_family: dict[str, set[str]] = {}
     for encoding in encodings(target.tables):
@@ -90,7 +90,7 @@ def known_names(target: Target) -> dict[str, tuple[str, ...]]:
 
 
 def _eight_lanes(inst: Any, data: bytes) -> Any:
-    """The instruction in its DPP8 form if src0 says so, for which the wheel's decoder does not look."""
+    """The instruction in its DPP8 form if src0 says so, which the wheel's decoder does not check."""
     kind = type(inst)
     source = getattr(inst, "src0", None)
     if source is None or int(getattr(source, "offset", 0)) not in _DPP8:
@@ -100,7 +100,7 @@ def _eight_lanes(inst: Any, data: bytes) -> Any:
 
 
 def _translated(data: bytes, target: Target) -> tuple[bytes, str | None]:
-    """gfx90a's own instructions under an opcode of the same form that the tables know, and their names."""
+    """gfx90a's own instructions under an opcode of the same form that the tables contain, and their names."""
     if target.instructions != "gfx90a":
         return data, None
     name = GFX90A_MFMA.get(data[2] & 0x7F) if data[2] >> 7 and data[3] == 0xD3 else None
@@ -134,7 +134,7 @@ def _convert(inst: Any, name: str | None, target: Target, pc: int, raw: int) -> 
     if silent or "_load_lds_" in name:
         operands.pop("vdst", None)
     shape = matrix_shapes.find(name, target.instructions)
-    if shape is not None:  # the tables know the counts of one family only
+    if shape is not None:  # the tables have the counts of one family only
         for key, operand in operands.items():
             if not operand.constant:
                 operands[key] = replace(operand, count=shape.registers[key])
@@ -142,7 +142,7 @@ def _convert(inst: Any, name: str | None, target: Target, pc: int, raw: int) -> 
 
 
 def _choose_halves(encoding: str, operands: dict[str, Operand], opsel: int, target: Target) -> None:
-    """Which half of its register a 16-bit operand is: opsel says so in VOP3, on RDNA bit 7 of the number elsewhere."""
+    """Select the register half of a 16-bit operand: by opsel in VOP3, by bit 7 of the number elsewhere on RDNA."""
     selected = encoding.startswith("VOP3") and not encoding.startswith(("VOP3P", "VOP3SD"))
     numbered = not target.cdna and encoding.startswith(("VOP1", "VOP2", "VOPC"))
     for key, operand in operands.items():
@@ -155,7 +155,7 @@ def _choose_halves(encoding: str, operands: dict[str, Operand], opsel: int, targ
 
 
 def _unused(encoding: str, key: str, formats: dict[str, Any]) -> bool:
-    """Memory encodings have room for data that most of their instructions do not use."""
+    """Whether an operand is unused: memory encodings have data fields that most of their instructions ignore."""
     memory = encoding.removeprefix("V") in ("DS", "FLAT", "GLOBAL", "SCRATCH")
     return memory and key in ("vdst", "data", "data0", "data1", "vsrc") and key not in formats
 
@@ -201,7 +201,7 @@ def _register(offset: int, count: int, form: str, bits: int, literal: int | None
 
 
 def _is_accumulator(inst: Any, key: str) -> bool:
-    """AGPRs are chosen by bits beside the operands: acc_cd for C and D, acc for A and B or for memory data."""
+    """Whether an operand is an AGPR, by bits beside it: acc_cd for C and D, acc for A and B or memory data."""
     encoding = type(inst).__name__
     if encoding in ("VOP3P_MFMA", "VOP3PX2"):
         if key in ("vdst", "src2"):

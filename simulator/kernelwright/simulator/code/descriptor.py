@@ -10,7 +10,7 @@ from kernelwright.simulator.errors import ObjectError
 
 DESCRIPTOR_BYTES = 64
 _MOST_VECTORS = 256  # registers of one kind that instructions can name
-CDNA_SGPRS, RDNA_SGPRS = 102, 106  # scalar operands from there on are FLAT_SCRATCH, VCC, TTMPs, M0, EXEC and so on
+CDNA_SGPRS, RDNA_SGPRS = 102, 106  # scalar operands from these on are FLAT_SCRATCH, VCC, TTMPs, M0, EXEC and so on
 
 # Kernel code properties: user SGPRs in the order that they are set, bit → (what, count).
 _USER_SGPRS = (
@@ -26,11 +26,11 @@ _USER_SGPRS = (
 
 @dataclass(frozen=True)
 class Allocation:
-    """How many registers of each kind a wave is given, counted from ``v0``, ``a0`` and ``s0``.
+    """Number of registers of each kind allocated to a wave, counted from ``v0``, ``a0`` and ``s0``.
 
-    ``total`` counts the vector registers that the descriptor asks for. On CDNA, one register file holds the VGPRs and,
-    from ``accum_offset`` on, the AGPRs; elsewhere ``accum_offset`` is None. SGPRs are 102 on CDNA and 106 on RDNA at
-    most; VCC, M0, EXEC and the like are not among them and always there.
+    ``total`` counts the vector registers that the descriptor requests. On CDNA, one register file holds the VGPRs and,
+    from ``accum_offset`` on, the AGPRs; elsewhere ``accum_offset`` is None. There are at most 102 SGPRs on CDNA and 106
+    on RDNA; VCC, M0, EXEC and the like are not among them and always exist.
     """
 
     vgprs: int
@@ -50,10 +50,10 @@ class Allocation:
 class KernelDescriptor:
     """One kernel. Sizes in bytes; ``entry`` is a virtual address of the code object.
 
-    ``user_sgprs`` maps what a kernel gets to its first SGPR; ``preload`` is (dword offset, dwords) of kernel arguments
-    that are in SGPRs already. ``mode`` is the MODE register at the start: round and denormal modes in bits 0-7, then
-    DX10_CLAMP, IEEE and FP16_OVFL. ``workitem_ids`` is how many of x, y, z are in v0. ``registers`` are those that the
-    wave is given.
+    ``user_sgprs`` maps an initial value to its first SGPR; ``preload`` is (dword offset, dwords) of kernel arguments
+    preloaded into SGPRs. ``mode`` is the MODE register at the start: round and denormal modes in bits 0-7, then
+    DX10_CLAMP, IEEE and FP16_OVFL. ``workitem_ids`` is the number of ids among x, y, z in v0. ``registers`` are those
+    allocated to a wave.
     """
 
     name: str
@@ -74,7 +74,7 @@ class KernelDescriptor:
 
 
 def read_descriptor(data: bytes, name: str, address: int, target: Target) -> KernelDescriptor:
-    """Read the 64 bytes of descriptor ``name`` at virtual ``address``. ObjectError if they cannot be run."""
+    """Read the 64 bytes of descriptor ``name`` at virtual ``address``. Raises ObjectError if they cannot be run."""
     if len(data) != DESCRIPTOR_BYTES:
         raise ObjectError(f"kernel {name}: its descriptor is cut off ({len(data)} bytes)")
     lds, scratch, kernarg = struct.unpack_from("<III", data, 0)

@@ -1,7 +1,7 @@
-"""Finds the encoding of an instruction in the tinygrad wheel's tables for one family of chips.
+"""Find the encoding of an instruction in the tinygrad wheel's tables for one family of chips.
 
 Loads only the tables of that family, and tries only the encodings that the highest bits allow: otherwise half of the
-time to the first launch of a kernel would be spent here.
+time to a kernel's first launch would be spent here.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from kernelwright.simulator.errors import SimulatorError
 
 _VOP3PX2_WORD = 0xD3AC  # bytes 2 and 3 of its first half; the tables do not say so
 _VARIANTS = {"_SDWA": 0xF9, "_DPP16": 0xFA}  # source 0 of these encodings
-# Special encodings before those that would match them too, plain ones before _LIT.
+# Special encodings come before those that would match them too, plain ones before _LIT.
 _ORDER = {
     "cdna": "VOP3PX2 VOP3P_MFMA VOP3P VOP3SD VOP3_SDST VOP3 DS GLOBAL SCRATCH FLAT MUBUF SMEM SOP1 SOPC SOPP SOPK "
     "SOPK_LIT VOPC_SDWA_SDST VOPC VOP1_DPP16 VOP1_SDWA VOP1 VOP2_DPP16 VOP2_SDWA SOP2 VOP2 VOP2_LIT",
@@ -44,7 +44,7 @@ def encodings(tables: str) -> tuple[Any, ...]:
 
 
 class _Pattern:
-    """What the first 64 bits of an encoding must be: fixed bits, an opcode that it has, and SDWA or DPP as source 0."""
+    """Requirements of an encoding on the first 64 bits: fixed bits, a known opcode, and SDWA or DPP as source 0."""
 
     def __init__(self, encoding: Any) -> None:
         self.encoding = encoding
@@ -79,6 +79,6 @@ class _Pattern:
 
 @cache
 def _patterns(tables: str) -> tuple[tuple[_Pattern, ...], ...]:
-    """The encodings that an instruction may have, by its 9 highest of the first 32 bits."""
+    """Possible encodings of an instruction, by the 9 highest of its first 32 bits."""
     patterns = [_Pattern(encoding) for encoding in encodings(tables)]
     return tuple(tuple(pattern for pattern in patterns if pattern.begins(top)) for top in range(512))

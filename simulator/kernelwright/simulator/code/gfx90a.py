@@ -1,7 +1,7 @@
 """Vector instructions that only gfx90a has, under opcodes that mean something else, or nothing, on later chips.
 
-The instruction tables are those of later chips, so the machine code is given an opcode of the same form that they
-know, and the instruction its right name. Source: LLVM, VOP2Instructions.td and VOP3Instructions.td (HasMadMacF32Insts).
+The instruction tables are those of later chips, so the machine code gets an opcode of the same form that they contain,
+and the instruction its correct name. Source: LLVM, VOP2Instructions.td and VOP3Instructions.td (HasMadMacF32Insts).
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ _VOP2 = {0x16: (0x3B, "v_mac_f32"), 0x17: (0x17, "v_madmk_f32"), 0x18: (0x18, "v
 
 
 def translated(data: bytes) -> tuple[bytes, str | None]:
-    """The machine code as the tables know it, and the name of the instruction if it differs from theirs."""
+    """The machine code as the tables expect it, and the name of the instruction if it differs from theirs."""
     word = int.from_bytes(data[:4], "little")
     if word >> 26 == _VOP3_PREFIX:
         low, mask, own = 16, 0x3FF, _VOP3

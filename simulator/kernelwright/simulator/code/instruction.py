@@ -64,7 +64,7 @@ class Operand:
 class Instruction:
     """``name`` is lower case without an encoding suffix (``v_add_u32``, not ``v_add_u32_e64``).
 
-    ``encoding`` is the instruction format (``VOP3P_MFMA``); ``fields`` its raw bit fields that are no operands
+    ``encoding`` is the instruction format (``VOP3P_MFMA``); ``fields`` its raw bit fields that are not operands
     (``offset``, ``neg``, ``abs``, ``clmp``, …). ``parts`` are the two halves of a dual-issue instruction (VOPD).
     """
 

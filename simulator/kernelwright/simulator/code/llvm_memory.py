@@ -17,7 +17,7 @@ def _policies(instruction: Instruction, target: Target) -> list[str]:
     if any(instruction.get(name) for name in ("th", "scope", "nv", "tfe")):
         raise NoText("cache policy")
     names = _OLD if target.instructions == "gfx90a" else _NEW
-    # The tables have the names of one family for the bits of both.
+    # The tables use the names of one family for the bits of both.
     other = dict(zip(_NEW, _OLD, strict=True)) | dict(zip(_OLD, _NEW, strict=True))
     policies = flags(instruction, *_OLD, *_NEW)
     return [name if name in names else other[name] for name in policies]

@@ -7,11 +7,11 @@ import struct
 from kernelwright.simulator.code.instruction import File, Instruction, Operand
 from kernelwright.simulator.code.target import Target
 
-# Scalar operands that are no SGPRs, for one register and for two.
+# Scalar operands that are not SGPRs, for one register and for two.
 _ON_CDNA = {102: ("flat_scratch", 2), 104: ("xnack_mask", 2), 106: ("vcc", 2), 124: ("m0", 1), 126: ("exec", 2)}
 _ON_RDNA = {106: ("vcc", 2), 124: ("null", 1), 125: ("m0", 1), 126: ("exec", 2)}
 _TTMP = range(108, 124)
-# Values with an encoding of their own: integers, and fp32 numbers.
+# Values with their own encoding: integers, and fp32 numbers.
 _FLOATS = (0.5, 1.0, 2.0, 4.0, 0.15915494309189532)
 _INLINE = {value & 0xFFFFFFFF for value in range(-16, 65)} | {
     int(struct.unpack("<I", struct.pack("<f", sign * value))[0]) for value in _FLOATS for sign in (1, -1)
@@ -19,7 +19,7 @@ _INLINE = {value & 0xFFFFFFFF for value in range(-16, 65)} | {
 
 
 class NoText(Exception):
-    """LLVM's spelling of an instruction is not known here."""
+    """LLVM's spelling of an instruction is unknown here."""
 
 
 def registers(letter: str, first: int, count: int) -> str:
@@ -28,7 +28,7 @@ def registers(letter: str, first: int, count: int) -> str:
 
 
 def scalar(index: int, count: int, target: Target) -> str:
-    """A scalar register or a pair by its name."""
+    """The name of a scalar register or a pair."""
     names = _ON_CDNA if target.cdna else _ON_RDNA
     if index in names:
         name, size = names[index]
@@ -61,13 +61,13 @@ def text(operand: Operand, target: Target) -> str:
 
 
 def used(instruction: Instruction, *keys: str) -> list[str]:
-    """Which of these operands the instruction has; encodings have room for more, whose format is not known."""
+    """The operands among ``keys`` that the instruction has; encodings have room for more, of unknown format."""
     operands = instruction.operands
     return [key for key in keys if key in operands and not (key == "src2" and operands[key].form == "ANY")]
 
 
 def signed(value: int, bits: int) -> int:
-    """A field as a number with a sign."""
+    """A field as a signed number."""
     return value - (1 << bits) if value >> (bits - 1) & 1 else value
 
 

@@ -1,6 +1,6 @@
-"""Instructions in the syntax of LLVM's assembler, which gives the same bytes again.
+"""Instructions in the syntax of LLVM's assembler, which reproduces the same bytes.
 
-What is not known here is printed as its words (``.long``), which assemble to themselves too; a comment says what it is.
+Unknown instructions are printed as their words (``.long``), which assemble to themselves too, with a comment.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ Labels = Mapping[int, str]
 
 
 def assembly(instruction: Instruction, target: Target, words: bytes, labels: Labels) -> str:
-    """One line for LLVM's assembler, of an instruction and its bytes ``words``.
+    """Format one line for LLVM's assembler from an instruction and its bytes ``words``.
 
-    ``labels`` name the byte offsets that branches reach; a branch elsewhere has its distance in words.
+    ``labels`` name the targets of branches by byte offset; other branches get their distance in words.
     """
     try:
         return _text(instruction, target, labels)
@@ -37,7 +37,7 @@ def assembly(instruction: Instruction, target: Target, words: bytes, labels: Lab
 
 
 def branch_target(instruction: Instruction) -> int | None:
-    """The byte offset that a branch goes to; None for other instructions."""
+    """The byte offset of a branch's target; None for other instructions."""
     if instruction.encoding != "SOPP" or not instruction.name.startswith(_BRANCHES):
         return None
     return instruction.pc + 4 + 4 * signed(instruction.get("simm16"), 16)
@@ -113,13 +113,13 @@ def _short_constant(instruction: Instruction, target: Target) -> Spelled:
 
 @cache
 def _short_names(target: str) -> frozenset[str]:
-    """Names of instructions that have a form of 32 bits, beside which VOP3 needs a suffix."""
+    """Names of instructions with a 32-bit form, beside which VOP3 needs a suffix."""
     known = known_names(TARGETS[target])
     return frozenset(name for family in ("VOP1", "VOP2", "VOPC") for name in known.get(family, ()))
 
 
 def _check_halves(instruction: Instruction, target: Target) -> None:
-    """Raise NoText for 16-bit operands of RDNA, whose halves of registers LLVM's targets spell in two ways."""
+    """Raise NoText for 16-bit operands of RDNA, whose register halves LLVM's targets spell in two ways."""
     if not target.cdna and any(one.bits == 16 for one in instruction.operands.values()):
         raise NoText("halves of registers")
 

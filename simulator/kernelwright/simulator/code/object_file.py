@@ -53,7 +53,7 @@ class CodeObject:
 
     @cached_property
     def kernels(self) -> Mapping[str, KernelDescriptor]:
-        """Kernel name → its descriptor. ObjectError if one lies outside the segments."""
+        """Kernel name → its descriptor. Raises ObjectError if one lies outside the segments."""
         descriptors = {}
         for symbol in self.symbols:
             if symbol.function or not symbol.name.endswith(".kd"):
@@ -67,7 +67,7 @@ class CodeObject:
         return descriptors
 
     def kernel(self, name: str) -> KernelDescriptor:
-        """The descriptor of kernel ``name``. ObjectError if there is none."""
+        """The descriptor of kernel ``name``. Raises ObjectError if there is none."""
         if name not in self.kernels:
             raise ObjectError(f"the code object has no kernel {name!r}; it has: {', '.join(self.kernels) or 'none'}")
         return self.kernels[name]
@@ -97,7 +97,7 @@ def images(data: bytes) -> tuple[bytes, ...]:
 
 
 def _length(elf: ELFFile) -> int:
-    """Bytes of an ELF file by its header: the section headers come last, unless it is stripped of them."""
+    """Size of an ELF file from its header: the section headers come last, unless it is stripped of them."""
     _check_entry_sizes(elf)
     sections = elf["e_shoff"] + elf["e_shnum"] * _SECTION_BYTES
     segments = elf["e_phoff"] + elf["e_phnum"] * _SEGMENT_BYTES
@@ -107,7 +107,7 @@ def _length(elf: ELFFile) -> int:
 def read_code_object(image: bytes, arch: str | None = None) -> CodeObject:
     """Read a bare code object. ObjectError, with the reason, if it is damaged or its machine is not simulated.
 
-    ``arch`` is the architecture that is meant, where several have its machine.
+    ``arch`` selects the architecture if several have its machine.
     """
     elf = _open(image)
     _check_entry_sizes(elf)
@@ -131,7 +131,7 @@ def read_code_object(image: bytes, arch: str | None = None) -> CodeObject:
 
 @contextmanager
 def _damage_as_object_errors() -> Iterator[None]:
-    """ObjectError for whatever pyelftools raises: on damaged tables that is any error, not ELFError alone."""
+    """Raise ObjectError for whatever pyelftools raises: on damaged tables that is any error, not ELFError alone."""
     try:
         yield
     except SimulatorError:
@@ -150,7 +150,7 @@ def _open(image: bytes) -> ELFFile:
 
 
 def _check_entry_sizes(elf: ELFFile) -> None:
-    """Refuse other sizes: with entries of 0 bytes, a small damaged file could claim billions of them."""
+    """Refuse other entry sizes: with entries of 0 bytes, a small damaged file could claim billions of them."""
     segments = elf["e_phnum"] == 0 or elf["e_phentsize"] == _SEGMENT_BYTES
     sections = elf["e_shoff"] == 0 or elf["e_shentsize"] == _SECTION_BYTES
     if not segments or not sections:
@@ -158,7 +158,7 @@ def _check_entry_sizes(elf: ELFFile) -> None:
 
 
 def _load(segments: Sequence[Segment]) -> bytes:
-    """What the segments hold, from virtual address 0 on."""
+    """The contents of the segments, from virtual address 0 on."""
     if not segments:
         raise ObjectError("the code object has no segments to load")
     nbytes = max(segment["p_vaddr"] + segment["p_memsz"] for segment in segments)
@@ -174,7 +174,7 @@ def _load(segments: Sequence[Segment]) -> bytes:
 
 
 def _symbols(elf: ELFFile) -> tuple[Symbol, ...]:
-    """Functions and objects of the full symbol table, or of the dynamic one where that is all there is."""
+    """Functions and objects of the full symbol table, or of the dynamic one if there is no other."""
     sections = list(elf.iter_sections())
     by_name: dict[str, Symbol] = {}
     for table in _of_type(sections, "SHT_SYMTAB") or _of_type(sections, "SHT_DYNSYM"):

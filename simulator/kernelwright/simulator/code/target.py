@@ -1,4 +1,4 @@
-"""The simulated architectures, those of the user among them, and the properties in which they differ."""
+"""The simulated architectures, including the user's, and the properties in which they differ."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ _INSTRUCTIONS: dict[str, tuple[Tables, bool]] = {
     "gfx1100": ("rdna3", False),
     "gfx1201": ("rdna4", True),
 }
-"""The tables that decode each instruction set, and whether it has instructions for fp8."""
+"""The tables that decode each instruction set, and whether it has fp8 instructions."""
 
 
 @dataclass(frozen=True)
 class Target:
     """One architecture.
 
-    ``machine`` is EF_AMDGPU_MACH of the ELF header's flags (LLVM, AMDGPUUsage, "AMDGPU Machine"), ``hip_name`` what
-    the HIP runtime calls it. ``instructions`` is its instruction set, ``tables`` names the tables that decode it.
-    ``float8`` is the format of its fp8 instructions. ``lds_bytes`` is the most that one workgroup may have. Scalar
-    operand encodings 124 and 125 are M0 and reserved on CDNA, null and M0 on RDNA.
+    ``machine`` is EF_AMDGPU_MACH of the ELF header's flags (LLVM, AMDGPUUsage, "AMDGPU Machine"), ``hip_name`` its name
+    in the HIP runtime. ``instructions`` is its instruction set, ``tables`` names the tables that decode it. ``float8``
+    is the format of its fp8 instructions. ``lds_bytes`` is the maximum per workgroup. Scalar operand encodings 124 and
+    125 are M0 and reserved on CDNA, null and M0 on RDNA.
     """
 
     name: str
@@ -76,13 +76,13 @@ def _targets() -> dict[str, Target]:
 
 
 TARGETS = _targets()
-"""By the names of architecture files, in the order of the stand-in runtime's devices."""
+"""Targets by the names of architecture files, in the order of the stand-in runtime's devices."""
 
 
 def target_of(flags: int, name: str | None = None) -> Target:
-    """The target of a code object, from ``e_flags`` of its ELF header. ObjectError if it is not simulated.
+    """The target of a code object, from ``e_flags`` of its ELF header. Raises ObjectError if it is not simulated.
 
-    ``name`` is the architecture that is meant, where several have the same machine.
+    ``name`` selects the architecture if several have the same machine.
     """
     for target in sorted(TARGETS.values(), key=lambda one: one.name != name):
         if target.machine == flags & 0xFF:

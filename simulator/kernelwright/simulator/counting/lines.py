@@ -13,7 +13,7 @@ _NARROW = (2, 3, 4)  # cbsz and blgp: fp6, bf6 and fp4
 
 
 def line_of(instruction: Instruction) -> Line:
-    """One instruction, without where it branches to."""
+    """One instruction, without its branch target."""
     narrow = all(instruction.get(field) in _NARROW for field in ("cbsz", "blgp"))
     return Line(instruction.name, narrow=narrow, to_lds=bool(instruction.get("lds")))
 

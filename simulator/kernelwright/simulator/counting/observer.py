@@ -1,4 +1,4 @@
-"""Executed counts of launches: how often instructions ran, LDS clocks and bank conflicts, lines of global memory."""
+"""Executed counts of launches: instructions, LDS clocks and bank conflicts, lines of global memory."""
 
 from __future__ import annotations
 
@@ -46,9 +46,9 @@ class LdsCount:
 
 
 class Counts:
-    """Counts one launch; a launch that is given the same object again begins anew, and so does each of its ``seeds``.
+    """Counts one launch; a further launch with the same object starts anew, and so does each of its ``seeds``.
 
-    ``executed``: text offset of an instruction → waves that executed it, times how often; ``lds``: text offset → its
+    ``executed``: text offset of an instruction → executions, summed over waves; ``lds``: text offset → its
     :class:`LdsCount`; ``lines`` and ``segments``: text offset → lines of 128 bytes and segments of 64 that its
     executions touch, each counted once per execution of a wave; ``unique_lines``: lines of the whole launch. ``mix``
     counts all instructions of all waves.
@@ -68,7 +68,7 @@ class Counts:
 
     @property
     def conflicts(self) -> int:
-        """Clocks that bank conflicts add, of all instructions and waves."""
+        """Clocks added by bank conflicts, over all instructions and waves."""
         return sum(one.conflicts for one in self.lds.values())
 
     @property
@@ -77,7 +77,7 @@ class Counts:
         return len(self._touched)
 
     def as_json(self) -> dict[str, Any]:
-        """``symbol`` of the kernel that was launched, sums of all waves, and ``instructions``, of each offset that ran.
+        """``symbol`` of the launched kernel, sums over all waves, and ``instructions`` with each executed offset.
 
         Names are those of ``kernelwright quality``, which reads it (``--executed``).
         """
@@ -101,17 +101,17 @@ class Counts:
         }
 
     def write(self, path: str | os.PathLike[str]) -> None:
-        """:meth:`as_json` as a file. OSError if it cannot be written."""
+        """Write :meth:`as_json` to a file. Raises OSError if it cannot be written."""
         Path(path).write_text(json.dumps(self.as_json(), indent=1) + "\n", "utf-8")
 
     def begin(self, symbol: str) -> None:
-        """A launch of a kernel begins."""
+        """Start counting a launch of a kernel."""
         self.symbol = symbol
         for one in (self.lds, self.lines, self.segments, self._touched, self._known):
             one.clear()
 
     def end(self, instructions: list[Instruction], ran: Iterable[Ran], target: Target) -> None:
-        """A launch has ended: which runs [start, stop) of ``instructions`` were executed, how often."""
+        """Finish a launch: which runs [start, stop) of ``instructions`` were executed, and how often."""
         times = np.zeros(len(instructions) + 1, np.int64)
         for part in ran:
             for (start, stop), count in part.items():
@@ -123,7 +123,7 @@ class Counts:
         self.mix = mix_of(executed, instruction_set(target.instructions))
 
     def watch(self, instruction: Instruction, step: Step, target: Target) -> Step:
-        """``step`` with what it accesses counted before it; ``step`` itself if that is nothing."""
+        """Wrap ``step`` to count its accesses first; ``step`` itself if it has none."""
         kind = kind_of(instruction.name)
         if kind == "lds":
             return self._watch_lds(instruction, step, target)
@@ -193,7 +193,7 @@ class Counts:
 
 
 def _at(row: int, offset: np.uint32) -> Places:
-    """Addresses of the active lanes in LDS."""
+    """LDS addresses of the active lanes."""
     return lambda wave: place(wave, row, offset)
 
 

@@ -1,4 +1,4 @@
-"""Static counts of kernels: what their code holds, and what a turn of their main loop does."""
+"""Static counts of kernels: instructions in their code, and in one iteration of their main loop."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from kernelwright.simulator.counting.lines import lines_of
 
 @dataclass(frozen=True)
 class KernelCounts:
-    """One kernel of a code object, for one wave. ``loop`` counts a turn of the main loop, which begins at offset
+    """One kernel of a code object, for one wave. ``loop`` counts one iteration of the main loop, which begins at offset
     ``loop_pc`` of the text; both are None without one. ``outside`` counts all other instructions of the kernel's
-    function, each once, whether a wave executes them or not; so are branches inside of the loop.
+    function, each once, whether a wave executes them or not; the same goes for branches inside the loop.
     """
 
     symbol: str
@@ -43,12 +43,12 @@ def count_image(image: bytes, arch: str | None = None) -> Iterator[KernelCounts]
 
 
 def count_library(data: bytes) -> list[KernelCounts]:
-    """Every kernel of a library, or of a bare code object, in the order in which they lie in it."""
+    """Every kernel of a library, or of a bare code object, in file order."""
     return [one for image in images(data) for one in count_image(image)]
 
 
 def count_kernel(code: CodeObject, kernel: KernelDescriptor) -> KernelCounts:
-    """One kernel: its entry function; functions that it calls are not followed."""
+    """One kernel: its entry function; called functions are not followed."""
     function = instructions_of(code, kernel)
     lines, known = lines_of(function), instruction_set(code.target.instructions)
     loop = main_loop(lines)

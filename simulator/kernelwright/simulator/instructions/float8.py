@@ -26,7 +26,7 @@ _DTYPES: dict[tuple[str, str], Any] = {
 
 
 def dtype(target: Target, kind: str) -> Any:
-    """The NumPy type of ``fp8`` or ``bf8``. Unmodelled on a target without."""
+    """The NumPy type of ``fp8`` or ``bf8``. Unmodelled on a target without them."""
     numpy_type = _DTYPES.get((target.float8, kind))
     if numpy_type is None:
         raise Unmodelled(f"{kind} on {target.name}, which has no such instructions")
@@ -35,14 +35,14 @@ def dtype(target: Target, kind: str) -> Any:
 
 @cache
 def values(target: Target, kind: str) -> NDArray[np.float32]:
-    """The 256 values, by their encodings."""
+    """The 256 values, by encoding."""
     table: NDArray[np.float32] = np.arange(256, dtype=np.uint8).view(dtype(target, kind)).astype(np.float32)
     table.flags.writeable = False
     return table
 
 
 def encode(numbers: Any, target: Target, kind: str, mode: int) -> Any:
-    """fp32 → bytes. Unmodelled for infinity where the mode saturates: guides do not say whether it stays."""
+    """fp32 → bytes. Unmodelled for infinity if the mode saturates: the guides do not say whether it stays infinite."""
     wanted = dtype(target, kind)
     if mode & modes.OVERFLOW:
         if np.count_nonzero(np.isinf(numbers)):

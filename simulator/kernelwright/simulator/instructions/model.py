@@ -1,4 +1,4 @@
-"""Imports every module with semantics, which fills the table of modelled instructions."""
+"""Import every module with semantics, which fills the table of modelled instructions."""
 
 # ruff: noqa: F401
 import kernelwright.simulator.instructions.matrix.multiply

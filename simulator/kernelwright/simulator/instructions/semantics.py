@@ -44,7 +44,7 @@ _TABLE: dict[str, Entry] = {}
 
 
 def semantics(*names: str, kind: str) -> Callable[[Builder], Builder]:
-    """Register a builder for instructions; ``kind`` is the class in which reports count them."""
+    """Register a builder of instructions; ``kind`` is the class in which reports count them."""
 
     def register(build: Builder) -> Builder:
         for name in names:
@@ -67,7 +67,7 @@ def names() -> tuple[str, ...]:
 
 
 def build(instruction: Instruction, target: Target) -> Step:
-    """The step of one static instruction. Unmodelled if there are no semantics for it or for its mode."""
+    """The step of one static instruction. Unmodelled if it, or its mode, has no semantics."""
     entry = _TABLE.get(instruction.name)
     if entry is None:
         raise Unmodelled(f"{instruction.name} ({instruction.encoding}) has no semantics on {target.name}")

@@ -1,4 +1,4 @@
-"""The barrier of one workgroup, whole (``s_barrier``) or split into arriving and waiting (gfx12)."""
+"""The barrier of one workgroup, combined (``s_barrier``) or split into arriving and waiting (gfx12)."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from kernelwright.simulator.machine.registers import Registers
 class Barrier:
     """Opens when all ``members`` waves have arrived again; a wave that ended without arriving keeps it closed.
 
-    Hardware no longer counts ended waves. A kernel that relies on that is refused here, because it is then an accident
-    which waves meet at which barrier.
+    Hardware no longer counts ended waves. A kernel that relies on that is refused here, because which waves meet at
+    which barrier is then accidental.
     """
 
     def __init__(self, members: int) -> None:

@@ -57,7 +57,7 @@ class Lds:
         return self._load_bytes(addresses, nbytes).view(f"u{nbytes}")[:, 0].astype(np.uint32)
 
     def store(self, wave: Registers, addresses: Offsets, data: Words) -> None:
-        """Store (dwords, n) at (n,) addresses; where lanes overlap, the highest wins."""
+        """Store (dwords, n) at (n,) addresses; if lanes overlap, the highest wins."""
         if self._fits(addresses, 4, len(data)):
             self.words[(addresses >> 2) + STEPS[len(data)]] = data
             return
@@ -71,7 +71,7 @@ class Lds:
         self._store_bytes(addresses, np.ascontiguousarray(data).view(np.uint8).reshape(-1, 4)[:, :nbytes])
 
     def atomic(self, wave: Registers, addresses: Offsets, dwords: int, update: Update) -> Words:
-        """Read, modify and write (n,) addresses, lane by lane in rising order; the old contents as (dwords, n)."""
+        """Read, modify and write (n,) addresses, lane by lane in ascending order; returns old contents (dwords, n)."""
         self._check(addresses, 4 * dwords)
         check_aligned(addresses, dwords)
         return modify(self.words, addresses >> 2, dwords, np.arange(len(addresses)), update)

@@ -1,6 +1,6 @@
 """Global memory: registered regions of host memory, and nothing else.
 
-Accesses take the wave as LDS does, so that semantics treat both alike; addresses are those of the active lanes only.
+Accesses take the wave, as in LDS, so that semantics treat both alike; addresses are those of the active lanes only.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ class Region:
 
 
 class Memory:
-    """The memory that a kernel may access. Trap for a byte outside all regions, and for a store to a read-only one.
+    """The memory that a kernel may access. Traps on a byte outside all regions, and on a store to a read-only one.
 
     Loads and stores may be unaligned, as the driver configures gfx9 and later (SH_MEM_CONFIG.ALIGNMENT_MODE); atomics
     must be aligned. ``lock`` makes atomics exclusive between processes that share the regions' data.
@@ -104,7 +104,7 @@ class Memory:
                         return take_wide(region.wide[dwords], offsets, dwords)
                     return region.words.take((offsets >> 2) + STEPS[dwords])
                 except IndexError:
-                    pass  # some lane is in another region, or nowhere
+                    pass  # some lane is in another region, or in none
         return self._load_bytes(addresses, 4 * dwords).view(np.uint32).T
 
     def load_small(self, wave: Registers, addresses: Addresses, nbytes: int) -> Words:
@@ -116,7 +116,7 @@ class Memory:
         return self._load_bytes(addresses, nbytes).view(f"u{nbytes}")[:, 0].astype(np.uint32)
 
     def store(self, wave: Registers, addresses: Addresses, data: Words) -> None:
-        """Store (dwords, n) at (n,) addresses; where lanes overlap, the highest wins."""
+        """Store (dwords, n) at (n,) addresses; if lanes overlap, the highest wins."""
         region = self.find(int(addresses[0]))
         if region is not None and region.writable:
             offsets = (addresses - np.uint64(region.first)).view(np.int64)
@@ -149,7 +149,7 @@ class Memory:
         return words
 
     def atomic(self, wave: Registers, addresses: Addresses, dwords: int, update: Update) -> Words:
-        """Read, modify and write (n,) addresses, lane by lane in rising order; the old contents as (dwords, n)."""
+        """Read, modify and write (n,) addresses, lane by lane in ascending order; returns old contents (dwords, n)."""
         before = np.empty((dwords, len(addresses)), np.uint32)
         with self.lock:
             for region, lanes in self._split(addresses, 4 * dwords, "an atomic"):

@@ -2,8 +2,8 @@
 
 ``wave.mode`` is the MODE register: bits 1:0 round fp32, 3:2 round fp64 and fp16, 5:4 denormals of fp32, 7:6 denormals
 of fp64 and fp16, bit 8 DX10_CLAMP, bit 9 IEEE (CDNA3 and RDNA3 ISA guides, "MODE register"; gfx12 has no bits 8 and 9
-and behaves as if both were set). Almost every kernel runs with FLOAT_MODE 0xF0, which is what NumPy does by itself, so
-a step compares the mode first and calls these functions for other modes only.
+and behaves as if both were set). Almost every kernel runs with FLOAT_MODE 0xF0, which is NumPy's own behaviour, so a
+step checks the mode first and calls these functions only for other modes.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ def clamps_nan(mode: int, target: Target) -> bool:
 
 
 def refuse_saturation(mode: int, kind: str) -> None:
-    """Unmodelled if the mode makes results of ``kind`` saturate: only conversions to fp8 do so here."""
+    """Raise Unmodelled if the mode makes results of ``kind`` saturate: only conversions to fp8 do so here."""
     if kind == "f16" and mode & OVERFLOW:
         raise Unmodelled("fp16 arithmetic with FP16_OVFL set")
 
@@ -74,9 +74,9 @@ def flush(values: Any) -> Any:
 
 
 def narrow(wide: Any, dtype: Any, rounding: int) -> Any:
-    """float64 rounded once to fp32 or fp16.
+    """Round float64 once to fp32 or fp16.
 
-    Directed rounding is nearest rounding, moved by one step where it went the wrong way.
+    Directed rounding is nearest rounding, corrected by one step if it went the wrong way.
     """
     near = wide.astype(dtype)
     if rounding == NEAREST:

@@ -1,7 +1,7 @@
 """Readers of operands and values of constants, bound once per static instruction.
 
-A *kind* says how the bits are interpreted: ``u32 i32 f32`` (one register), ``u64 i64 f64`` (a pair), ``u16 i16 f16``
-(a half).
+A *kind* says how the bits are interpreted: ``u32 i32 f32`` (one register), ``u64 i64 f64`` (a pair), ``u16 i16 f16`` (a
+half).
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ DTYPES: dict[str, Any] = {
     "f16": np.float16,
 }
 
-# src_shared_base, src_shared_limit, src_private_base and src_private_limit as pairs: where LDS and scratch lie for flat
-# instructions.
+# src_shared_base, src_shared_limit, src_private_base and src_private_limit as pairs: apertures of LDS and scratch for
+# flat instructions.
 APERTURES = {
     235: SHARED_APERTURE << 32,
     236: SHARED_APERTURE << 32 | 0xFFFFFFFF,
@@ -40,7 +40,7 @@ APERTURES = {
 
 
 def row_of(operand: Operand) -> int:
-    """Row of the wave's register array of a vector operand."""
+    """Row of a vector operand in the wave's register array."""
     return operand.index + (VGPRS if operand.file is File.AGPR else 0)
 
 
@@ -61,7 +61,7 @@ def constant(operand: Operand, kind: str) -> Any:
 
 
 def scalar_word(operand: Operand) -> Callable[[Wave], int]:
-    """A 32-bit scalar operand as a Python int below 2**32."""
+    """Return a reader of a 32-bit scalar operand as a Python int below 2**32."""
     index = operand.index
     if operand.constant:
         word = operand.word()
@@ -80,7 +80,7 @@ def scalar_word(operand: Operand) -> Callable[[Wave], int]:
 
 
 def scalar_pair(operand: Operand) -> Callable[[Wave], int]:
-    """A 64-bit scalar operand as a Python int below 2**64."""
+    """Return a reader of a 64-bit scalar operand as a Python int below 2**64."""
     index = operand.index
     if operand.constant:
         word = int(constant(operand, "u64"))

@@ -37,7 +37,7 @@ def constant(address: int, data: bytes, name: str) -> Region:
 
 
 def direct(buffers: Sequence[Buffer]) -> list[Region]:
-    """The buffers themselves, without a copy. SimulatorError for an address that cannot be a buffer."""
+    """The buffers themselves, without a copy. Raises SimulatorError for an address that cannot be a buffer."""
     return [
         Region(buffer.address, _host(buffer.address, buffer.nbytes), buffer.writable, buffer.name) for buffer in buffers
     ]

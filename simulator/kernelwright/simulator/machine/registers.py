@@ -1,4 +1,4 @@
-"""The registers of one wave and where it stands, laid out so that a lane-wise operation is one array operation."""
+"""The registers of one wave and its position, laid out so that a lane-wise operation is one array operation."""
 
 from __future__ import annotations
 
@@ -67,8 +67,8 @@ class Registers:
         self.scc = 0
         self.mode = 0  # the MODE register: round and denormal modes of the kernel descriptor
         self.pc = 0  # index of the next instruction in the program, not a byte offset
-        self.signals = self.waits = 0  # how often it has arrived at the workgroup's barrier, and passed it
-        self.checks: Any = None  # what the checks know about this wave
+        self.signals = self.waits = 0  # number of times that it has arrived at the workgroup's barrier, and passed it
+        self.checks: Any = None  # the checks' state for this wave
         self.workgroup = (0, 0, 0)
         self.index = 0  # of this wave in its workgroup
         self.state = ""  # why it does not run: "", "barrier", "done"

@@ -11,7 +11,7 @@ from kernelwright.simulator.machine.words import POISON, Words
 
 Offsets = NDArray[np.int64]
 
-# The descriptor (V#) through which gfx90a sees scratch: swizzled, with the lane in the address. Its base is nowhere.
+# The descriptor (V#) through which gfx90a accesses scratch: swizzled, with the lane in the address. Its base is unused.
 BUFFER = (0, 0x8000_0000 | 0xA000, 0xFFFF_FFFF, 1 << 23)
 
 

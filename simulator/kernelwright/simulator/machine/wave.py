@@ -1,4 +1,4 @@
-"""One wave: its registers and what it can reach: memory, LDS, scratch, the barrier, the labels of its program."""
+"""One wave: its registers and everything it can reach: memory, LDS, scratch, the barrier, its program's labels."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from kernelwright.simulator.machine.scratch import Scratch
 
 
 class Wave(Registers):
-    """One wave. Steps take it, change its registers and go through it to every memory.
+    """One wave. Steps take it, change its registers and access every memory through it.
 
     ``scratch`` is None for a kernel without scratch, ``barrier`` None outside a workgroup.
     """
@@ -27,7 +27,7 @@ class Wave(Registers):
         self.scratch = scratch
         self.barrier: Barrier | None = None  # of the workgroup
         self.labels: Mapping[int, int] = {}  # text offset → index in the program
-        self.code_address = 0  # where the text is in memory, for instructions that ask for their address
+        self.code_address = 0  # address of the text in memory, for instructions that read their own address
 
     def jump(self, pc: int) -> None:
         """Continue at text offset ``pc``. Trap if no instruction of a function starts there."""

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from kernelwright.simulator.errors import Trap
 
 Words = NDArray[np.uint32]
-# (old contents (dwords, k), which of the lanes these are (k,)) → new contents (dwords, k)
+# (old contents (dwords, k), their lanes (k,)) → new contents (dwords, k)
 Update = Callable[[Words, NDArray[np.int64]], Words]
 
 POISON = 0x7FC1_DEAD  # content of unwritten memory and registers; a NaN as fp32, a huge number as an address
@@ -20,26 +20,26 @@ any_bits = np.bitwise_or.reduce
 
 
 def wide_views(words: Words) -> dict[int, NDArray[Any]]:
-    """Dwords two and four at a time, as elements that NumPy copies in one go (numbers, but only their bits matter)."""
+    """Views of two and four dwords, as elements that NumPy copies at once (numbers, but only their bits matter)."""
     kinds: tuple[tuple[int, Any], ...] = ((2, np.uint64), (4, np.complex128))
     return {dwords: words[: words.size // dwords * dwords].view(kind) for dwords, kind in kinds}
 
 
 def take_wide(elements: NDArray[Any], offsets: NDArray[np.int64], dwords: int) -> Words:
-    """(n,) byte offsets, multiples of the elements' size → (dwords, n). IndexError for those outside."""
+    """(n,) byte offsets, multiples of the elements' size → (dwords, n). Raises IndexError for those outside."""
     words: Words = elements[offsets >> (3 if dwords == 2 else 4)].view(np.uint32)
     return words.reshape(-1, dwords).T
 
 
 def check_aligned(addresses: NDArray[np.uint64] | NDArray[np.int64], dwords: int) -> None:
-    """Trap unless all are multiples of the size of an atomic."""
+    """Trap unless all addresses are multiples of the size of an atomic."""
     wrong = addresses & addresses.dtype.type(4 * dwords - 1)
     if wrong.any():
         raise Trap(f"an atomic of {4 * dwords} bytes is not aligned", int(addresses[wrong.argmax()]))
 
 
 def modify(words: Words, index: NDArray[np.int64], dwords: int, lanes: NDArray[np.int64], update: Update) -> Words:
-    """Apply ``update`` to ``words`` at (n,) dword indices, in the order of the lanes; the old contents (dwords, n).
+    """Apply ``update`` to ``words`` at (n,) dword indices, in lane order. Returns the old contents (dwords, n).
 
     Lanes that share an index take turns: turn t does the t-th lane of each index.
     """

@@ -1,1 +1,1 @@
-"""One launch: a kernel as bound steps, the waves of its workgroups, the device that launches reach it through."""
+"""One launch: a kernel as bound steps, the waves of its workgroups, and the device through which launches arrive."""

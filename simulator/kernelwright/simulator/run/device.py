@@ -48,7 +48,7 @@ class Executor(Protocol):
         dynamic_lds: int = 0,
         arch: str | None = None,
     ) -> LaunchReport:
-        """Run a kernel to its end; see :meth:`Simulator.launch`."""
+        """Run a kernel to completion; see :meth:`Simulator.launch`."""
 
 
 def _simulator(settings: Settings) -> Executor:
@@ -106,10 +106,10 @@ def configure(
     """Set options of all simulated devices of this process inside a ``with`` block; omitted options keep their values.
 
     ``checks``: the optional checks. ``seed``: seed of the random order in which waves run between barriers, or None for
-    a fixed order. ``processes``: number of processes that share the workgroups of a launch. ``instruction_limit``: the
-    most instructions that a launch may execute, or None for any number. ``debug``: traces and breakpoints, or None.
-    ``counts``: what counts the instructions and memory accesses of each launch, or None. If several threads overlap,
-    the block entered last wins. Raises TypeError or ValueError for an illegal value.
+    a fixed order. ``processes``: number of processes that share the workgroups of a launch. ``instruction_limit``:
+    maximum number of instructions of a launch, or None for no limit. ``debug``: traces and breakpoints, or None.
+    ``counts``: counts the instructions and memory accesses of each launch, or None. If several threads overlap, the
+    block entered last wins. Raises TypeError or ValueError for an illegal value.
     """
     given: dict[str, Any] = {"checks": checks, "seed": seed, "processes": processes, "debug": debug, "counts": counts}
     given["instruction_limit"] = instruction_limit
@@ -153,7 +153,7 @@ def settings() -> Settings:
 def last_report() -> LaunchReport | None:
     """The report of the last kernel in the calling thread's last call on a simulated device.
 
-    None if no kernel of that call ran to its end.
+    None if no kernel of that call ran to completion.
     """
     return _call.reports[-1] if _call.reports else None
 
@@ -212,7 +212,7 @@ def _execute(request: Request) -> None:
 
 
 def _executor() -> Executor:
-    """The simulator for the current settings, reused while they stay. The caller holds the lock ``launching``."""
+    """The simulator for the current settings, reused until they change. The caller holds the lock ``launching``."""
     wanted = settings()
     if _state.executor is None or _state.executor[0] != wanted:
         _state.executor = wanted, _simulator(wanted)

@@ -1,4 +1,4 @@
-"""Runs one kernel launch, from a code object and host memory to a report."""
+"""Run one kernel launch, from a code object and host memory to a report."""
 
 from __future__ import annotations
 
@@ -39,10 +39,10 @@ class Simulator:
 
     ``processes`` is the number of forked processes that share the workgroups of a launch; kernels with global atomics
     always run in one process, so that their results are reproducible. With a ``seed``, waves take turns in slices of
-    random length; with None, each runs to its next barrier, in order. ``steps`` is the most instructions that one
-    workgroup may execute, by default 200 million; ``instruction_limit`` is the most that a launch may execute in all
-    its workgroups, by default any number. The fault at a limit says how many ran and where each wave stands. Each of
-    several processes may execute as many as the limit before their sum is compared with it. ``debug`` sets traces and
+    random length; with None, each runs to its next barrier, in order. ``steps`` is the maximum number of instructions
+    of one workgroup, by default 200 million; ``instruction_limit`` is the maximum over all workgroups of a launch, by
+    default unlimited. The fault at a limit reports how many ran and the position of each wave. Each of several
+    processes may execute as many as the limit before their sum is compared with it. ``debug`` sets traces and
     breakpoints, ``counts`` counts instructions and memory accesses; each implies one process. Raises SimulatorError for
     ``processes``, ``steps`` or ``instruction_limit`` below 1.
     """
@@ -77,14 +77,13 @@ class Simulator:
         dynamic_lds: int = 0,
         arch: str | None = None,
     ) -> LaunchReport:
-        """Run ``kernel`` of the code object ``image`` to its end.
+        """Run ``kernel`` of the code object ``image`` to completion.
 
         ``grid`` is in workgroups, ``block`` in work-items, ``dynamic_lds`` in bytes. ``arguments`` holds all explicit
-        arguments of the kernel, as its argument segment does, and no hidden ones. ``arch`` is the
-        architecture that is meant, where several have the machine of the image. The kernel may access only
-        ``buffers``, which change in place; their contents are undefined after a Fault. Raises ObjectError for an image
-        or kernel that cannot be run, SimulatorError for illegal sizes and missing arguments, Fault for an illegal
-        action of the kernel.
+        arguments of the kernel, laid out as in its argument segment, and no hidden ones. ``arch`` selects the
+        architecture if several have the machine of the image. The kernel may access only ``buffers``, which change in
+        place; their contents are undefined after a Fault. Raises ObjectError for an image or kernel that cannot be run,
+        SimulatorError for illegal sizes and missing arguments, Fault for an illegal action of the kernel.
         """
         program = _program(image, kernel, replace(self._checks, seeds=()), arch)
         if self._debug is not None or self._counts is not None:

@@ -1,4 +1,4 @@
-"""Runs jobs in forked processes, collects their results and errors, and always ends and reaps the processes.
+"""Run jobs in forked processes, collect their results and errors, and always end and reap the processes.
 
 The processes also end when this one is killed: Linux sends them SIGKILL then (PR_SET_PDEATHSIG).
 """
@@ -16,14 +16,14 @@ from typing import Any
 from kernelwright.simulator.errors import Fault, SimulatorError
 
 _PR_SET_PDEATHSIG = 1  # linux/prctl.h
-_prctl: Any = ctypes.CDLL(None, use_errno=True).prctl  # found before a fork: looking it up takes locks
+_prctl: Any = ctypes.CDLL(None, use_errno=True).prctl  # looked up before a fork: the lookup takes locks
 
 
 def run_forked(jobs: Sequence[Callable[[], Any]]) -> list[Any]:
     """Run each job in a forked copy of this process; returns their results, in order.
 
     If jobs fault, raises the Fault of the lowest workgroup; otherwise the error of the first job that failed. A process
-    that died is a SimulatorError. All processes have ended when this returns or raises.
+    that died raises a SimulatorError. All processes have ended when this returns or raises.
     """
     children: list[tuple[int, Connection]] = []
     try:
@@ -63,7 +63,7 @@ def _start(job: Callable[[], Any], others: Sequence[Connection]) -> tuple[int, C
 
 
 def end_with(parent: int) -> None:
-    """Let this process be killed when its parent ends; ends at once if ``parent`` is its parent no longer.
+    """Have this process killed when its parent ends; ends at once if ``parent`` is no longer its parent.
 
     The kernel watches the thread that forked; it waits in :func:`run_forked` until all processes have ended.
     """
@@ -100,7 +100,7 @@ def _collect(children: Sequence[tuple[int, Connection]]) -> list[Any]:
 
 
 def _end(pid: int) -> None:
-    """Kill and reap a process; one that has ended is only reaped."""
+    """Kill and reap a process; one that has already ended is only reaped."""
     try:
         os.kill(pid, signal.SIGKILL)
         os.waitpid(pid, 0)

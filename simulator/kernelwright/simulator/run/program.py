@@ -41,12 +41,12 @@ class Program:
         self.labels = _Labels(self)
         self._wrap = wrap
         self._runs: dict[int, Run] = {}
-        self._ends: list[int] = []  # index behind the run that an instruction belongs to
+        self._ends: list[int] = []  # index after the run that an instruction belongs to
         self._bound: dict[bytes, Step] = {}
         self.entry = self.labels[kernel.entry - code.text_start]
 
     def add_function(self, pc: int) -> None:
-        """Decode and bind the function that contains text offset ``pc``. ObjectError if no function does."""
+        """Decode and bind the function that contains text offset ``pc``. Raises ObjectError if no function does."""
         function = self.code.function_at(pc)
         first = len(self.steps)
         for instruction in decode(
@@ -71,7 +71,7 @@ class Program:
         return run
 
     def cut(self, start: int, limit: int) -> Run:
-        """As :meth:`run_from`, but at most ``limit`` steps."""
+        """As :meth:`run_from`, with at most ``limit`` steps."""
         stop = min(self._ends[start], start + limit)
         return Run(tuple(self.steps[start:stop]), start, stop)
 

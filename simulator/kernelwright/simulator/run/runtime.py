@@ -1,4 +1,4 @@
-"""The stand-in HIP runtime: a C library that kernel libraries load and that passes their launches to Python."""
+"""The stand-in HIP runtime: a C library loaded by kernel libraries that passes their launches to Python."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from kernelwright.simulator.errors import SimulatorError
 
 LIBRARY = "libkernelwright_simulator.so"
 ARCHS = tuple(TARGETS)
-"""By device ordinal."""
+"""Architectures by device ordinal."""
 
 
 class LaunchStruct(ctypes.Structure):

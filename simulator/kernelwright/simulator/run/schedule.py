@@ -19,9 +19,9 @@ _LONGEST_SLICE = 40  # instructions; short enough that waves overtake each other
 class Schedule:
     """Executes workgroups of one launch, one after another.
 
-    ``steps`` is the most instructions that one workgroup may execute, and ``limit`` the most that all of them may; the
-    instruction after them is a fault. With a ``seed``, waves take turns in slices of random length, the same for each
-    run of a workgroup; without one, each runs to its next barrier, in order.
+    ``steps`` is the maximum number of instructions of one workgroup, and ``limit`` the maximum over all of them; the
+    next instruction is a fault. With a ``seed``, waves take turns in slices of random length, the same for each run of
+    a workgroup; without one, each runs to its next barrier, in order.
     """
 
     def __init__(self, program: Program, *, steps: int, limit: int | None = None, seed: int | None = None) -> None:
@@ -30,11 +30,11 @@ class Schedule:
         self._steps, self._limit, self._seed = steps, limit, seed
         self._executed = 0  # by the workgroups that have ended
         self._ended = 0  # workgroups
-        self._left = 0  # what the current workgroup may still execute
+        self._left = 0  # instructions that the current workgroup may still execute
         self._waves: list[Wave] = []
 
     def run(self, waves: list[Wave]) -> None:
-        """Run the waves of a workgroup to their ends. Raises the first Fault."""
+        """Run the waves of a workgroup to completion. Raises the first Fault."""
         self._waves = waves
         allowed = self._left = self._allowed()
         random = None if self._seed is None else np.random.default_rng([self._seed, *waves[0].workgroup])
@@ -95,7 +95,7 @@ class Schedule:
             raise self._fault(wave, failure, stop - 1 - length_hint(at)) from error
 
     def _exhaust(self, wave: Wave, left: int) -> NoReturn:
-        """Execute the ``left`` instructions that are still allowed, and fault."""
+        """Execute the remaining ``left`` instructions, and fault."""
         self._left = left
         if left:
             self._execute(wave, self.program.cut(wave.pc, left))
@@ -121,7 +121,7 @@ class Schedule:
 
 
 def positions(waves: Sequence[Wave], program: Program) -> str:
-    """Where each wave stands: ``waves 0, 2 at pc 0x10 (s_nop); wave 1 ended``."""
+    """The position of each wave: ``waves 0, 2 at pc 0x10 (s_nop); wave 1 ended``."""
     standing: dict[str, list[str]] = {}
     for wave in waves:
         if wave.state == "done":

@@ -31,7 +31,7 @@ _HANDLED = {"kernarg_segment_ptr", "private_segment_buffer", "flat_scratch_init"
 
 @dataclass(frozen=True)
 class Start:
-    """How the waves of a launch start. ``block`` is in work-items; ``arguments`` includes the hidden arguments."""
+    """Initial state of a launch's waves. ``block`` is in work-items; ``arguments`` includes the hidden arguments."""
 
     code: CodeObject
     kernel: KernelDescriptor
@@ -117,7 +117,7 @@ def kernel_arguments(
     """The kernel's argument segment: the given bytes, then the hidden arguments that its metadata lists.
 
     A kernel without metadata has explicit arguments only. Hidden arguments that are not modelled (queues, the heap,
-    buffers of printf and host calls) are 0. SimulatorError if not all explicit arguments were given.
+    buffers of printf and host calls) are 0. Raises SimulatorError if not all explicit arguments were given.
     """
     layout = code.arguments.get(kernel.name, Arguments(kernel.kernarg_bytes, ()))
     if len(given) < layout.explicit_bytes:

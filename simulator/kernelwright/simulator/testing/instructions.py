@@ -1,4 +1,4 @@
-"""Single instructions in their real encodings and waves to run them on; decoding is tested along with semantics."""
+"""Single instructions in their real encodings, and waves to run them on; tests decoding along with semantics."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ _SINGLES = {
     "execz": 252,
     "scc": 253,
 }
-_MARKS = {"SDWA": "sdwa", "DPP16": "dpp", "DPP8": "dpp8"}  # what src0 holds when the real one stands behind
+_MARKS = {"SDWA": "sdwa", "DPP16": "dpp", "DPP8": "dpp8"}  # values of src0 if the real source follows
 _STRIDES = {"SRsrcField": 4, "SBaseField": 2}  # registers per unit of the field
-_PACKED = ("neg", "neg_hi", "clmp", "opsel", "opsel_hi", "opsel_hi2")  # other fields of MFMA lie where these do
+_PACKED = ("neg", "neg_hi", "clmp", "opsel", "opsel_hi", "opsel_hi2")  # other fields of MFMA occupy these bits
 _FLOATS = {0.5: 240, -0.5: 241, 1.0: 242, -1.0: 243, 2.0: 244, -2.0: 245, 4.0: 246, -4.0: 247}
 
 
@@ -83,7 +83,7 @@ def _opcode(field: Any, name: str, target: str) -> int:
 
 
 def _operand(value: Any, m0: int) -> tuple[int, int | None]:
-    """The number of an operand among the 512 of a source field, and the literal that goes with it."""
+    """The number of an operand among the 512 of a source field, and its literal, if any."""
     if isinstance(value, float):
         return (_FLOATS[value], None) if value in _FLOATS else (255, int(np.float32(value).view(np.uint32)))
     if isinstance(value, int):
@@ -121,7 +121,7 @@ def execute(wave: Wave, encoding: str, name: str, **fields: Any) -> None:
 
 
 def make_region(address: int, data: Any, *, writable: bool = True, name: str = "") -> Region:
-    """A copy of an array as memory at a multiple of 16."""
+    """A copy of an array as memory at an address that is a multiple of 16."""
     raw = np.ascontiguousarray(data).view(np.uint8).reshape(-1)
     room = np.zeros(raw.size + 16, np.uint8)
     held = room[-room.ctypes.data % 16 :][: raw.size]

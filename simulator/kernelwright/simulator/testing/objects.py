@@ -1,4 +1,4 @@
-"""Code objects for tests: text, kernel descriptors and symbols, laid out as the linker lays them out."""
+"""Code objects for tests: text, kernel descriptors and symbols, laid out as by the linker."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ Line = tuple[object, ...]  # (encoding, name) or (encoding, name, fields)
 class Kernel:
     """A kernel whose argument pointer is in s[0:1] and whose workgroup ids follow (gfx12 has them in ttmp).
 
-    ``vectors`` is how many vector registers its descriptor allocates, in blocks of 8; ``accum_offset`` says where AGPRs
-    start among them on CDNA, in blocks of 4; ``sgprs`` counts in blocks of 16 there and means nothing on RDNA.
-    ``hidden`` are hidden arguments (kind, offset, bytes) behind one explicit argument; with None, the kernel has no
+    ``vectors`` is the number of vector registers that its descriptor allocates, in blocks of 8; ``accum_offset`` is the
+    first AGPR among them on CDNA, in blocks of 4; ``sgprs`` counts in blocks of 16 there and has no meaning on RDNA.
+    ``hidden`` are hidden arguments (kind, offset, bytes) after one explicit argument; with None, the kernel has no
     metadata.
     """
 
@@ -68,7 +68,7 @@ def assemble_text(arch: str, lines: Sequence[Line]) -> bytes:
 
 
 def metadata_note(kernels: Mapping[str, Kernel]) -> bytes:
-    """The note with the metadata of those kernels that have some."""
+    """The note with the metadata of the kernels that have some."""
     listed = [kernel.metadata(name) for name, kernel in kernels.items() if kernel.hidden is not None]
     data = _packed({"amdhsa.kernels": listed})
     return struct.pack("<III", 7, len(data), 32) + b"AMDGPU\0\0" + data.ljust(-(-len(data) // 4) * 4, b"\0")
@@ -86,7 +86,7 @@ def _packed(value: object) -> bytes:
 
 
 def make_object(arch: str, kernels: Mapping[str, Kernel]) -> bytes:
-    """An ELF file with those kernels."""
+    """An ELF file with these kernels."""
     rodata, text = b"", b""
     symbols: list[tuple[str, int, int, int]] = []  # name, address, size, type
     for name, kernel in kernels.items():

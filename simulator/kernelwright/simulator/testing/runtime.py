@@ -1,4 +1,4 @@
-"""For tests of the HIP runtime: the library, compiled where it is not packaged, and code objects with only symbols."""
+"""For tests of the HIP runtime: the library, compiled if it is not packaged, and code objects with only symbols."""
 
 from __future__ import annotations
 
@@ -34,9 +34,9 @@ def runtime_path() -> Path:
 
 
 def code_object(arch: str, kernels: Sequence[str] = ("kernel",), machine: int = 224, padding: int = 0) -> bytes:
-    """An ELF file of that architecture with a descriptor symbol per kernel and nothing to run.
+    """An ELF file for an architecture, with a descriptor symbol per kernel and no code.
 
-    Its section table comes last, behind ``padding`` bytes.
+    Its section table comes last, after ``padding`` bytes.
     """
     names = b"\0" + b"".join(f"{kernel}.kd\0".encode() for kernel in kernels)
     symbols, at = bytes(24), 1

@@ -25,7 +25,7 @@ OK, FOUND, WRONG = 0, 1, 2
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command. Returns 0: success; 1: an instruction is not modelled; 2: wrong use or an unreadable file.
 
-    The command ``run`` ends with the status of its program, or with 1 after an exception.
+    The command ``run`` exits with the status of its program, or with 1 after an exception.
     """
     try:
         given = parser().parse_args(arguments)
@@ -33,7 +33,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return WRONG if stop.code else OK
     try:
         return int(given.run(given))
-    except BrokenPipeError:  # the reader has closed the pipe, as head does
+    except BrokenPipeError:  # the reader has closed the pipe, like head
         sys.stderr.close()
         return OK
     except (SimulatorError, OSError) as error:

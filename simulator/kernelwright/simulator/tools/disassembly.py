@@ -1,4 +1,4 @@
-"""Functions of a code object as text: for LLVM's assembler, or with the operands by name."""
+"""Functions of a code object as text: for LLVM's assembler, or with named operands."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _COLUMN = 64
 
 
 def functions(code: CodeObject, names: Collection[str]) -> Iterator[tuple[str, list[Instruction]]]:
-    """Each of these functions with its instructions, in the order of the text."""
+    """Each of these functions with its instructions, in text order."""
     starts = {symbol.address - code.text_start: symbol.name for symbol in code.symbols if symbol.function}
     name, instructions = "", list[Instruction]()
     for instruction in instructions_of(code):
@@ -27,7 +27,7 @@ def functions(code: CodeObject, names: Collection[str]) -> Iterator[tuple[str, l
 
 
 def listing(code: CodeObject, names: Collection[str]) -> Iterator[str]:
-    """Lines that LLVM's assembler turns into the same bytes; a comment has the byte offset of each in the text."""
+    """Lines that LLVM's assembler turns into the same bytes; a comment gives the byte offset of each in the text."""
     yield f"// {code.target.name}"
     for name, instructions in functions(code, names):
         reached = {goal for one in instructions if (goal := branch_target(one)) is not None}
@@ -46,7 +46,7 @@ def listing(code: CodeObject, names: Collection[str]) -> Iterator[str]:
 
 
 def fields(code: CodeObject, names: Collection[str]) -> Iterator[str]:
-    """Lines with the operands by name, as faults and traces show them."""
+    """Lines with named operands, as faults and traces show them."""
     for name, instructions in functions(code, names):
         yield f"{name}: ({code.target.name})"
         yield from (f"{one.pc:#8x}  {one}" for one in instructions)

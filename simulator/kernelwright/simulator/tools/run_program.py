@@ -1,4 +1,4 @@
-"""The command ``run``: a Python program whose launches on simulated devices use the options of the command line."""
+"""The command ``run``: a Python program whose launches on simulated devices use the command line's options."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def _count(text: str) -> int:
 
 
 def _run(given: Any) -> int:
-    """The status is the program's own; 1 if it ends with an exception."""
+    """Run the program. Returns its own status, or 1 if it ends with an exception."""
     chosen = CHECKS if "all" in given.check else given.check
     try:
         checks = Checks(**dict.fromkeys(chosen, True), seeds=tuple(range(given.seeds)))

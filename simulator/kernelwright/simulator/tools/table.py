@@ -1,4 +1,4 @@
-"""Which instructions of each architecture are modelled, by family of encodings."""
+"""The modelled instructions of each architecture, by family of encodings."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from kernelwright.simulator.instructions.semantics import find
 
 @dataclass(frozen=True)
 class Row:
-    """One instruction: its family of encodings, the architectures that have it, and the class that it is counted in.
+    """One instruction: its family of encodings, the architectures that have it, and the class in which it is counted.
 
     ``kind`` is "" if the instruction is not modelled. Modes of a modelled instruction that are not modelled fault.
     """

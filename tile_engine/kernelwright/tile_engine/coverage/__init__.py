@@ -1,1 +1,1 @@
-"""Which operations of public models the kernels of libraries serve, found by planning alone."""
+"""Which operations of public models the kernels of libraries serve, determined by planning alone."""

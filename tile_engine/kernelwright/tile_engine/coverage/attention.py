@@ -1,4 +1,4 @@
-"""Attention of models: prompts, decoding, appending to a cache, and gradients."""
+"""Attention problems of models: prompts, decoding, appending to a cache, and gradients."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _USES = {"prefill": "prefill", "decode": "decode", "append": "append to a cache"
 
 
 def attention_layers(dtype: str) -> Iterator[LayerProblem]:
-    """Each model's heads and head dimension with its window, sink, soft cap, ALiBi or bias, in every use."""
+    """Each model's heads and head dimension, with its window, sink, soft cap, ALiBi or bias, in every use."""
     attention = measurable("attention")
     for part in PARTS:
         for key, use in _USES.items():

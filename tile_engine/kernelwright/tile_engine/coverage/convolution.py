@@ -1,4 +1,4 @@
-"""Convolutions of networks, with what surrounds them, and the patch embeddings of vision transformers."""
+"""Convolutions of networks, with their epilogues, and the patch embeddings of vision transformers."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from kernelwright.tile_engine.problems.networks import Layer, layers, networks
 
 _MOST_IMAGES = {2: 64, 3: 8}
 _GRADIENTS = {"backward_data": "gradient of the input", "backward_weight": "gradient of the weight"}
-# Forward: batch normalisation is folded into weights and bias for inference, so a network's layers have these.
+# Forward: batch normalisation is folded into weights and bias for inference, so these are a network's layers.
 _FORWARD: dict[str, dict[str, Any]] = {
     "forward": {},
     "forward, bias": {"bias": True},

@@ -1,4 +1,4 @@
-"""What models compute, as problems that a dispatcher plans."""
+"""The computations of models, as problems that a dispatcher plans."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ class LayerProblem:
     """One problem of one layer.
 
     :ivar operation: ``gemm``, ``convolution`` or ``attention``.
-    :ivar use: what a program would call it: ``forward``, ``gradient of the input``, …
+    :ivar use: its role in a program: ``forward``, ``gradient of the input``, …
     :ivar dtype: element type of the operands.
     :ivar layer: the model and the layer that it comes from.
-    :ivar problem: for :meth:`kernelwright.dispatch.Dispatcher.plan`.
+    :ivar problem: the problem for :meth:`kernelwright.dispatch.Dispatcher.plan`.
     """
 
     operation: str
@@ -27,10 +27,10 @@ class LayerProblem:
 
 
 def drawn(what: str, count: int, most: int) -> tuple[int, ...]:
-    """``count`` whole numbers from 1 to ``most``, drawn with equal density of their logarithms.
+    """``count`` integers from 1 to ``most``, drawn log-uniformly.
 
-    They follow from ``what`` alone, so a layer meets the same ones in every run, and no list of them exists that a set
-    of kernels could be fitted to.
+    They depend only on ``what``, so a layer gets the same ones in every run, and no list of them exists to which a
+    kernel set could be fitted.
     """
     dice = random.Random(what)
     return tuple(round(math.exp(dice.uniform(0, math.log(most)))) for _ in range(count))

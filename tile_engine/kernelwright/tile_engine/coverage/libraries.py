@@ -9,9 +9,9 @@ from kernelwright.dispatch.loading.manifest import backend_kind
 
 
 def planner(libraries: Sequence[KernelLibrary]) -> Dispatcher:
-    """It plans and explains, and touches no GPU. ValueError for libraries of several architectures.
+    """Return a dispatcher that plans and explains without a GPU. ValueError for libraries of several architectures.
 
-    :raises ArchMismatchError: for a CPU library that this processor cannot run: planning runs code of the library.
+    :raises ArchMismatchError: for a CPU library that this processor cannot run: planning executes library code.
     """
     archs = sorted({library.arch for library in libraries})
     if len(archs) != 1:

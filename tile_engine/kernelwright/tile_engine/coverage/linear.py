@@ -11,17 +11,17 @@ from kernelwright.tile_engine.problems.linear_layers import LinearLayer, epilogu
 from kernelwright.tile_engine.problems.models import Model, models
 
 _MOST_ROWS = 16384
-_ROWS = 4  # numbers of rows that each layer meets
+_ROWS = 4  # numbers of rows for each layer
 _MOST_TOKENS = 4096  # of a sequence whose scores are computed by batched products
-_EXPERTS = 8  # of a launch
+_EXPERTS = 8  # experts in a launch
 _RESIDUAL = ("attention output", "fc2", "down", "down of one expert")  # layers whose result is added to the stream
 
 
 def linear_problems(dtype: str) -> Iterator[LayerProblem]:
     """Every product of every model.
 
-    A weight W is (n, k) as torch keeps it: ``forward`` is x·Wᵀ (layout ``rcr``), the gradient of the input dy·W
-    (``rrr``), that of the weight dyᵀ·x (``crr``). A residual is a D tensor of the result's shape, a bias one line.
+    A weight W is (n, k) as in torch: ``forward`` is x·Wᵀ (layout ``rcr``), the gradient of the input dy·W (``rrr``),
+    the gradient of the weight dyᵀ·x (``crr``). A residual is a D tensor of the result's shape, a bias one line.
     """
     for model in models():
         for layer in linear_layers(model):
@@ -57,7 +57,7 @@ def _layer(model: Model, layer: LinearLayer, rows: int, dtype: str) -> Iterator[
 
 
 def _gated(model: Model, dtype: str) -> Iterator[LayerProblem]:
-    """The two input projections of a gated block: act(x·G), and x·U times that."""
+    """The two input projections of a gated block: act(x·G), and x·U multiplied by it."""
     for rows in drawn(f"{model.name} gate", _ROWS, _MOST_ROWS):
         shape, layer = (rows, model.ffn, model.hidden), f"{model.name}: gate and up"
         gate = GemmProblem(*shape, dtype=dtype, activation=model.activation)
@@ -68,7 +68,7 @@ def _gated(model: Model, dtype: str) -> Iterator[LayerProblem]:
 
 
 def _batched(model: Model, dtype: str) -> Iterator[LayerProblem]:
-    """Scores and their products with the values, head by head, as code without fused attention computes them."""
+    """Scores and their products with the values, per head, as in code without fused attention."""
     for tokens in drawn(f"{model.name} scores", _ROWS, _MOST_TOKENS):
         layer = f"{model.name}: attention by products"
         heads: dict[str, Any] = {"batch": model.heads, "dtype": dtype}
@@ -78,7 +78,7 @@ def _batched(model: Model, dtype: str) -> Iterator[LayerProblem]:
 
 
 def _grouped(model: Model, dtype: str) -> Iterator[LayerProblem]:
-    """Products of experts, each with as many rows as tokens were routed to it; one gets none."""
+    """Products of experts, each with as many rows as tokens routed to it; one expert gets none."""
     rows = (0, *drawn(f"{model.name} experts", min(model.experts, _EXPERTS) - 1, _MOST_ROWS // _EXPERTS))
     for n, k in ((2 * model.ffn if model.gated else model.ffn, model.hidden), (model.hidden, model.ffn)):
         problem = GroupedGemmProblem([(m, n, k) for m in rows], dtype=dtype)

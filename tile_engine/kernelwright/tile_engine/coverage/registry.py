@@ -1,4 +1,4 @@
-"""Every operation whose coverage is computed: one line each."""
+"""The operations whose coverage is computed: one line each."""
 
 from __future__ import annotations
 
@@ -14,4 +14,4 @@ PROBLEMS: Mapping[str, Callable[[str], Iterator[LayerProblem]]] = {
     "convolution": conv_problems,
     "attention": attention_layers,
 }
-"""The problems of an element type, by operation as specs name it."""
+"""Functions from an element type to problems, by the operation's name in specs."""

@@ -1,4 +1,4 @@
-"""Which of models' problems a dispatcher serves, and what the kernels say of the others."""
+"""Which of the models' problems a dispatcher serves, and why kernels refuse the others."""
 
 from __future__ import annotations
 
@@ -10,15 +10,16 @@ from typing import Any
 from kernelwright.dispatch import Dispatcher, NoKernelError
 from kernelwright.tile_engine.coverage.layer_problem import LayerProblem
 
-_ANOTHER = "the problem's operation is "  # how the refusal of a kernel of another stage or direction begins
+_ANOTHER = "the problem's operation is "  # prefix of refusals by kernels of another stage or direction
 
 
 @dataclass
 class Share:
     """The problems of one use.
 
-    :ivar problems: how many there are; ``served`` how many of them some kernel serves.
-    :ivar reasons: why kernels refused the others, and on how many problems at least one kernel said so.
+    :ivar problems: number of problems; ``served`` is the number of those that some kernel serves.
+    :ivar reasons: why kernels refused the others, with the number of problems for which at least one kernel gave the
+        reason.
     :ivar example: the first problem that is not served, and its layer.
     """
 
@@ -28,7 +29,7 @@ class Share:
     example: str = ""
 
     def as_json(self) -> dict[str, Any]:
-        """Plain values; reasons are those of most problems."""
+        """JSON values; only the reasons for the most problems."""
         numbers = {"problems": self.problems, "served": self.served, "share": round(self.served / self.problems, 4)}
         return {
             **numbers,
@@ -37,7 +38,7 @@ class Share:
 
 
 Shares = Mapping[tuple[str, str, str], Share]
-"""By operation, use and element type."""
+"""Shares by operation, use and element type."""
 
 
 def shares(dispatcher: Dispatcher, problems: Iterable[LayerProblem]) -> Shares:
@@ -57,7 +58,7 @@ def shares(dispatcher: Dispatcher, problems: Iterable[LayerProblem]) -> Shares:
 
 
 def _reasons(dispatcher: Dispatcher, one: LayerProblem) -> set[str]:
-    """What the kernels nearest to the problem say, each sentence once: of its operation, element type and layout."""
+    """Reasons of the kernels nearest to the problem, in operation, element type and layout; each sentence once."""
     specs = {kernel.identity: kernel.spec for kernel in dispatcher.kernels}
     stage = dispatcher.explain(one.problem).stages[-1]
     near = [kernel for kernel in stage.kernels if specs[kernel.identity]["op"] == one.operation]
@@ -69,5 +70,5 @@ def _reasons(dispatcher: Dispatcher, one: LayerProblem) -> set[str]:
 
 
 def total(shares: Shares) -> Share:
-    """All problems of all uses together, without reasons."""
+    """All problems of all uses combined, without reasons."""
     return Share(sum(one.problems for one in shares.values()), sum(one.served for one in shares.values()))

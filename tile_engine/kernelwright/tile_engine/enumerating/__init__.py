@@ -1,1 +1,1 @@
-"""Which kernels a trait configuration of the tile engine describes."""
+"""Enumerate the kernels that a trait configuration of the tile engine describes."""

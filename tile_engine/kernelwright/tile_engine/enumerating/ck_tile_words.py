@@ -1,4 +1,4 @@
-"""Configurations of the CK Tile engine in the words of our specs: sections, names of traits, and their values."""
+"""Translate configurations of the CK Tile engine to the words of our specs: sections, trait names, and values."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ _SECTIONS = ("problem", "tile_config", "trait_config")
 
 
 def in_our_words(config: Mapping[str, Any], words: Words) -> dict[str, Any]:
-    """The configuration with our names and values; what is malformed is left for its reader to refuse.
+    """The configuration with our names and values; malformed parts are left for its reader to refuse.
 
-    SpecError for what no kernel of the operation has.
+    Raises SpecError for values that no kernel of the operation has.
     """
     translated = {
         key: _section(section, words) if key in _SECTIONS and isinstance(section, Mapping) else section
@@ -28,7 +28,7 @@ def _section(section: Mapping[str, Any], words: Words) -> dict[str, Any]:
 
 
 def _mapped(given: object, words: Mapping[str, object]) -> object:
-    """A value, a list of values, or ``{"values": […]}``, each value in our word; a range has none."""
+    """A value, a list of values, or ``{"values": […]}``, each value in our words; ranges have no words."""
 
     def one(value: object) -> object:
         return words.get(value, value) if isinstance(value, str) else value

@@ -1,4 +1,4 @@
-"""From a trait configuration to kernels: JSON narrows the operation's tables, or spans a product of its own."""
+"""From a trait configuration to kernels: JSON narrows the operation's tables, or spans its own product."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ def enumerate_kernels(config: object, arch: Arch) -> tuple[Kernel, ...]:
     """The legal kernels that a configuration describes on ``arch``, each once, sorted by name.
 
     A configuration is an object with ``variant`` (or ``op``) and sections. With ``trait_config`` alone, each field of
-    which is ``{"values": […]}``, the list alone or ``{"min", "max", "step", "exclude"}``, the kernels are those of the
-    operation's tables whose attributes have one of the values. With ``tile_config`` they are the product of all
-    fields, less what the rules refuse (see :func:`kernelwright.codegen.selecting.expand.expand_config`).
+    which is ``{"values": […]}``, a bare list or ``{"min", "max", "step", "exclude"}``, the kernels are those of the
+    operation's tables whose attributes have one of the values. With ``tile_config`` they are the product of all fields,
+    without the combinations that the rules refuse (see :func:`kernelwright.codegen.selecting.expand.expand_config`).
 
-    SpecError for a malformed configuration, an unknown field, and a field of which no kernel has any value;
-    EmptyExpansionError where no kernel is left.
+    Raises SpecError for a malformed configuration, an unknown field, and a field with no value that any kernel has;
+    EmptyExpansionError if no kernel is left.
     """
     if not isinstance(config, Mapping):
         raise SpecError(f"a trait configuration is an object with variant and trait_config, not {config!r}")
@@ -49,10 +49,10 @@ def enumerate_kernels(config: object, arch: Arch) -> tuple[Kernel, ...]:
 
 
 def with_options(config: object, **options: str | None) -> object:
-    """A configuration with what a command line states of it: ``variant``, and ``dtype`` and ``layout`` of the problem.
+    """Merge command-line options into a configuration: ``variant``, and ``dtype`` and ``layout`` of the problem.
 
-    Configurations of CK Tile's engine leave these to the command line. SpecError for one that the configuration states
-    otherwise.
+    Configurations of CK Tile's engine leave these to the command line. Raises SpecError for an option that contradicts
+    the configuration.
     """
     stated = {name: value for name, value in options.items() if value is not None}
     if not isinstance(config, Mapping):
@@ -98,13 +98,13 @@ def _of_tables(rest: Mapping[str, Any], meant: Variant, arch: Arch) -> list[Kern
 
 
 def _served(measured: Measurable, name: str, values: Sequence[Any]) -> list[Any]:
-    """The values, and those whose kernels serve them too."""
+    """The values, plus those whose kernels serve them too."""
     wider = measured.words.served_by.get(name, {})
     return list(dict.fromkeys((*values, *(wider[value] for value in values if value in wider))))
 
 
 def _listed(one: Operation, stated: Axes, arch: Arch) -> list[Kernel]:
-    """The kernels of the operation's tables, all that ``stated`` could leave among them."""
+    """Kernels of the operation's tables, including all that ``stated`` could leave."""
     kernels: dict[str, Kernel] = {}
     refused = []
     for name in one.sets.holding(stated):
@@ -118,7 +118,7 @@ def _listed(one: Operation, stated: Axes, arch: Arch) -> list[Kernel]:
 
 
 def keeps(kernel: Kernel, axes: Axes) -> bool:
-    """Whether a kernel's attributes have one of the values of each axis."""
+    """Whether a kernel's attribute has one of the values, for each axis."""
     return _has(view(kernel) if axes else {}, axes)
 
 
@@ -131,7 +131,7 @@ def _same(held: object, wanted: object) -> bool:
 
 
 def _check_words(name: str, values: Sequence[Any], one: Operation) -> None:
-    """SpecError for a word that the attribute never is: others of the list would hide it."""
+    """Raise SpecError for a word that the attribute never takes: other words of the list would hide it."""
     field = one.spec_type.model_fields.get(name)
     kind = field.annotation if field else None
     if not (isinstance(kind, type) and issubclass(kind, Enum)):
@@ -143,7 +143,7 @@ def _check_words(name: str, values: Sequence[Any], one: Operation) -> None:
 
 
 def _check(name: str, values: Sequence[Any], held: Set[Any]) -> None:
-    """SpecError if no kernel has any of the values: a word that nothing knows would silently leave nothing."""
+    """Raise SpecError if no kernel has any of the values: an unknown word would silently leave nothing."""
     if not any(_same(one, value) for one in held for value in values):
         known = sorted(map(str, held))
         hint = closest(str(values[0]), known)

@@ -1,4 +1,4 @@
-"""The words that ``variant`` may be: for each, its operation and the values of attributes that it stands for."""
+"""The legal words of ``variant``: for each, its operation and the attribute values that it stands for."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from kernelwright.tile_engine.registry import OPERATIONS
 
 @dataclass(frozen=True)
 class Variant:
-    """What a word stands for: kernels of ``operation`` whose attributes have one of the values of ``axes``."""
+    """Meaning of a word: kernels of ``operation`` whose attributes have one of the values of ``axes``."""
 
     operation: Measurable
     axes: Axes = field(default_factory=dict)
@@ -22,11 +22,11 @@ VARIANTS: Mapping[str, Variant] = {
     **{name: Variant(one) for name, one in OPERATIONS.items()},
     **{word: Variant(one, axes) for one in OPERATIONS.values() for word, axes in one.words.variants.items()},
 }
-"""The operations, their own words, and what CK Tile's engine calls them."""
+"""The operations, their own words, and their names in CK Tile's engine."""
 
 
 def variant(word: object) -> Variant:
-    """The variant called ``word``; SpecError with the known words otherwise."""
+    """Look up the variant called ``word``; SpecError with the known words if there is none."""
     if not isinstance(word, str) or word not in VARIANTS:
         hint = closest(str(word), VARIANTS)
         raise SpecError(f"variant = {word!r}{hint}; allowed: {', '.join(VARIANTS)}")

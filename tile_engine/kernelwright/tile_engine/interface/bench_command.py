@@ -83,7 +83,7 @@ def bench_command(**options: Any) -> None:
 
 
 def _bench(options: dict[str, Any]) -> set[str]:
-    """The statuses that rows of this run have."""
+    """Run the benchmark. Returns the statuses of its rows."""
     settings = Settings(
         **{name: options[name] for name in ("warmup", "repeat", "rounds", "flush_cache", "rotating_buffers", "verify")},
         duration_s=options["duration"],
@@ -93,7 +93,7 @@ def _bench(options: dict[str, Any]) -> set[str]:
     operation, chosen = operation_of_variant(stated_variant(options["variant"], options["named"], config))
     device = Device(options["device"])
     records = problems(operation, options["named"])
-    if config is None:  # children load it: what its constructors do is their matter
+    if config is None:  # children load it: running its constructors is left to them
         manifest = KernelLibrary.find_for(device, options["library"])
     else:
         manifest = _built(config, device, options).manifest
@@ -133,7 +133,7 @@ def _bench(options: dict[str, Any]) -> set[str]:
 
 
 def _tags(pairs: Sequence[str]) -> str:
-    """The pairs as a row holds them. ValueError for what is no pair of a key and a value."""
+    """Format the pairs as a row holds them. Raises ValueError for an item that is not a key and a value."""
     for pair in pairs:
         key, equals, _ = pair.partition("=")
         if not key or not equals or ";" in pair:
@@ -144,7 +144,7 @@ def _tags(pairs: Sequence[str]) -> str:
 
 
 def _config(options: Mapping[str, Any]) -> Mapping[str, Any] | None:
-    """The trait configuration, None for a library. ValueError unless exactly one of both is given."""
+    """The trait configuration, or None for a library. Raises ValueError unless exactly one of the two is given."""
     if (options["library"] is None) == (options["config"] is None):
         raise ValueError("give one of --library, a folder with <arch>/manifest.json, and --config, a JSON file")
     if options["config"] is None:
@@ -158,7 +158,7 @@ def _config(options: Mapping[str, Any]) -> Mapping[str, Any] | None:
 
 
 def _built(config: Mapping[str, Any], device: Device, options: Mapping[str, Any]) -> KernelLibrary:
-    """The kernels of a configuration that the patterns choose, compiled where they are missing."""
+    """A library of the configuration's kernels that match the patterns, compiled if missing."""
     from kernelwright.jit import BuildFailedError, Registry
     from kernelwright.tile_engine.enumerating.trait_config import enumerate_kernels
 
@@ -174,7 +174,7 @@ def _built(config: Mapping[str, Any], device: Device, options: Mapping[str, Any]
 
 
 def stated_variant(given: str | None, named: str, config: Mapping[str, Any] | None = None) -> str:
-    """What an option, a configuration, or the key or file of problems says. ValueError where none says anything."""
+    """The variant stated by an option, a configuration, or the problems' key or file. ValueError if none states it."""
     word = given or (config or {}).get("variant") or operation_of(named)
     if not word:
         raise ValueError(
@@ -185,7 +185,7 @@ def stated_variant(given: str | None, named: str, config: Mapping[str, Any] | No
 
 
 def operation_of_variant(word: str) -> tuple[Measurable, Callable[[KernelEntry], bool]]:
-    """The operation of a variant, and which kernels of it the word stands for. ValueError for an unknown word."""
+    """The operation of a variant, and a predicate for its kernels. Raises ValueError for an unknown word."""
     if word in OPERATIONS:
         return measurable(word), lambda kernel: True
     from kernelwright.codegen.selecting.specs import parse_kernel
@@ -203,6 +203,6 @@ def operation_of_variant(word: str) -> tuple[Measurable, Callable[[KernelEntry],
 
 
 def _matching(kernels: Sequence[KernelEntry], options: dict[str, Any], operation: str) -> list[KernelEntry]:
-    """Kernels of the operation that the patterns choose. ValueError for none."""
+    """Kernels of the operation that match the patterns. Raises ValueError if there are none."""
     served = [kernel for kernel in kernels if kernel.spec["op"] == operation]
     return Patterns.of(options).matching(served, f"the {len(served)} {operation} kernels of the library")

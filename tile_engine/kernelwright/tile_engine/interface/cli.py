@@ -86,7 +86,7 @@ def report(
 
 
 def _compile_seconds(libraries: Sequence[Path], arch: Arch) -> dict[str, float]:
-    """Seconds of compiling by identity, as the generator estimates them."""
+    """Compile time in seconds by identity, as the generator estimates it."""
     from kernelwright.codegen.operation import operation
     from kernelwright.codegen.selecting.specs import parse_kernel
     from kernelwright.tile_engine.learning.examples import read_specs
@@ -97,7 +97,7 @@ def _compile_seconds(libraries: Sequence[Path], arch: Arch) -> dict[str, float]:
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Run the command line; the exit code as docs/exit_codes.md has it."""
+    """Run the command line. Returns the exit code, as docs/exit_codes.md lists it."""
     stdout = sys.stdout
     try:
         tile_engine.main(arguments, prog_name="kernelwright tile-engine", standalone_mode=False)
@@ -114,7 +114,7 @@ def main(arguments: list[str] | None = None) -> int:
         click.echo(f"error: {shortened(str(error))}", err=True)
         return _BAD_INPUT
     except SystemExit as end:
-        return int(end.code or 0) if sys.stdout is stdout else 0  # click replaces it where its reader is gone
+        return int(end.code or 0) if sys.stdout is stdout else 0  # click replaces stdout if its reader is gone
     except Exception:
         traceback.print_exc()
         click.echo("error: this is a defect of kernelwright; please report it with the lines above", err=True)

@@ -72,5 +72,5 @@ def _lines(arch: str, by_use: Shares, whole: Share) -> Sequence[str]:
 
 
 def _percent(one: Share) -> str:
-    """Rounded down, so that only a whole coverage reads 100 %."""
+    """Percentage rounded down, so that only complete coverage reads 100 %."""
     return f"{1000 * one.served // one.problems / 10:.1f} %"

@@ -142,7 +142,7 @@ def validate_command(
 
 
 def _dispatched(tables: tuple[Path, ...], only: Mapping[str, tuple[str, ...]]) -> Efficiency | None:
-    """What the dispatcher's choices reach on the problems of all tables; None where no row is marked as selected."""
+    """Efficiency of the dispatcher's choices on the problems of all tables; None if no row is marked as selected."""
     from kernelwright.tile_engine.results.analysis import selection_efficiency, timed
     from kernelwright.tile_engine.results.csv_file import read_tables
 

@@ -1,4 +1,4 @@
-"""Options that choose kernels by wildcards over their names."""
+"""Options that select kernels by wildcards over their names."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class Patterns:
 
     @staticmethod
     def of(options: Mapping[str, Any]) -> Patterns:
-        """What :func:`pattern_options` gave; lines of the file that are empty or start with # do not count."""
+        """Build from the options of :func:`pattern_options`; skips blank lines and # comments of the file."""
         wanted = list(options["kernels"])
         path: Path | None = options["kernels_file"]
         if path:
@@ -57,7 +57,7 @@ class Patterns:
         return Patterns(tuple(wanted), tuple(options["ignore_kernels"]))
 
     def matching(self, kernels: Sequence[_Kernel], where: str) -> list[_Kernel]:
-        """Those that match, in their order. ValueError for none; ``where`` says what was searched."""
+        """Matching kernels, in order. Raises ValueError if there are none; ``where`` says what was searched."""
         matches = [kernel for kernel in kernels if self._match(kernel.name)]
         if not matches:
             names = [kernel.name for kernel in kernels[:5]]

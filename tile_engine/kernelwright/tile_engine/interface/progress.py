@@ -1,4 +1,4 @@
-"""One line on standard error that says how far a run is and when it will end."""
+"""One line on standard error that shows a run's progress and expected end."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from kernelwright.tile_engine.bench import Progress
 
 
 class ProgressLine:
-    """Rewrites its line on a terminal, and prints one in ten seconds elsewhere."""
+    """Rewrites its line on a terminal; elsewhere prints one line every ten seconds."""
 
     def __init__(self, stream: TextIO | None = None) -> None:
         self._stream = stream or sys.stderr
@@ -19,7 +19,7 @@ class ProgressLine:
         self._terminal = self._stream.isatty()
 
     def __call__(self, progress: Progress) -> None:
-        """Say where the run stands."""
+        """Show the progress of the run."""
         now = time.monotonic()
         if not self._terminal and now - self._said < 10 and progress.done < progress.total:
             return

@@ -77,7 +77,7 @@ def release_command(
 
 
 def _kernels(libraries: tuple[Path, ...], arch: Arch, needed: Collection[str]) -> dict[str, Kernel]:
-    """The kernels by identity. ValueError for one that no library holds."""
+    """Kernels by identity. Raises ValueError for an identity that no library holds."""
     from kernelwright.codegen.selecting.specs import parse_kernel
     from kernelwright.tile_engine.learning.examples import read_specs
 
@@ -88,7 +88,7 @@ def _kernels(libraries: tuple[Path, ...], arch: Arch, needed: Collection[str]) -
 
 
 def _step(step: Step, kernels: Mapping[str, Kernel]) -> dict[str, Any]:
-    """A step with the specs of its kernels."""
+    """A step as JSON values, with the specs of its kernels."""
 
     def described(identity: str) -> dict[str, Any]:
         kernel = kernels[identity]

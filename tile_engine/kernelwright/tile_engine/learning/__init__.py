@@ -1,1 +1,1 @@
-"""Trains and evaluates learned selectors on tables of the engine."""
+"""Train and evaluate learned selectors on tables of the engine."""

@@ -1,4 +1,4 @@
-"""What learned selection reads of forward attention: the numbers that the schema's inputs are in C."""
+"""Inputs of learned selection for forward attention: the numbers of the schema's inputs as C computes them."""
 
 from __future__ import annotations
 
@@ -13,24 +13,24 @@ from kernelwright.tile_engine.problems.attention_models import attention_layers
 from kernelwright.tile_engine.problems.models import models
 
 _HEADS = ("nhead_q", "nhead_k", "hdim_q", "hdim_v")
-# Members of kw_attention_problem, by the schema's inputs.
+# Members of kw_attention_problem, by the schema's input names.
 _MEMBERS = {
     "batch": "batch", "heads_q": "heads_q", "heads_kv": "heads_kv", "rows": "max_seqlen_q", "longest": "max_seqlen_k",
     "total_q": "total_q", "total_k": "total_k", "grouped": "group", "hdim_q": "hdim_q", "hdim_v": "hdim_v",
     "left": "window_left", "right": "window_right", "lengths": "kv_lengths", "page_size": "page_size", "bias": "bias",
 }  # fmt: skip
-_FULL_HDIM = 256  # over the head dimension: blocks of a kernel of splits on a compute unit of sm_90a
+_FULL_HDIM = 256  # over the head dimension: workgroups of a split kernel per compute unit of sm_90a
 
 
 class AttentionLearning:
     """See :class:`kernelwright.tile_engine.operation.Learnable`. Gradients and appending are not learned."""
 
     def __init__(self, problem_of: Callable[[Record], object]) -> None:
-        """``problem_of`` poses a record."""
+        """``problem_of`` builds a record's problem."""
         self._problem_of = problem_of
 
     def inputs(self, record: Record, spec: Mapping[str, Any], value: int) -> dict[str, float] | None:
-        """As ``kw_attention_problem`` and ``kw_attention_traits`` hold them."""
+        """The values of ``kw_attention_problem`` and ``kw_attention_traits``."""
         problem = self._problem_of(record)
         if not isinstance(problem, AttentionProblem) or problem.direction != "forward":
             return None
@@ -51,14 +51,14 @@ class AttentionLearning:
         }
 
     def family(self, record: Record) -> str:
-        """By heads and their dimensions; a problem of no known layer is a family of its own."""
+        """Family by heads and their dimensions; a problem of no known layer is its own family."""
         heads = tuple(int(record[name]) for name in _HEADS)
         return _families().get(heads, "x".join(map(str, heads)))
 
 
 @functools.cache
 def _families() -> Mapping[tuple[int, ...], str]:
-    """Where models of several families have the same heads, that of the first one."""
+    """Families by heads; if models of several families have the same heads, the first one."""
     by_heads: dict[tuple[int, ...], str] = {}
     for model in models():
         for one in attention_layers(model):

@@ -1,4 +1,4 @@
-"""What learned selection reads of convolution: the numbers that the schema's inputs are in C."""
+"""Inputs of learned selection for convolution: the numbers of the schema's inputs as C computes them."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ class ConvolutionLearning:
     """See :class:`kernelwright.tile_engine.operation.Learnable`."""
 
     def __init__(self, problem_of: Callable[[Record], ConvProblem]) -> None:
-        """``problem_of`` poses a record."""
+        """``problem_of`` builds a record's problem."""
         self._problem_of = problem_of
 
     def inputs(self, record: Record, spec: Mapping[str, Any], value: int) -> dict[str, float] | None:
-        """As ``kw_conv_problem`` and ``kw_conv_traits`` hold them; None for gradients of depthwise weights."""
+        """The values of ``kw_conv_problem`` and ``kw_conv_traits``; None for gradients of depthwise weights."""
         if record["direction"] == "backward_weight" and record["g"] > 1 and record["g"] == record["c"] == record["k"]:
             return None
         problem = self._problem_of(record)
@@ -43,12 +43,12 @@ class ConvolutionLearning:
         }
 
     def family(self, record: Record) -> str:
-        """By the layer; a problem of no known layer is a family of its own."""
+        """Family by layer; a problem of no known layer is its own family."""
         return _families().get(layer_of(record), "-".join(map(str, layer_of(record))))
 
 
 def _fold_pitch(record: Record) -> int:
-    """``kw_conv_fold_pitch``: channels of a point of the folded image, 0 where it is not folded."""
+    """``kw_conv_fold_pitch``: channels per point of the folded image, 0 if it is not folded."""
     taps, pitch, data = record["x"], record["c"], record["direction"] == "backward_data"
     if record["g"] != 1 or taps < 2 or record["dilation_w"] != 1 or pitch > (8 if data else 16):
         return 0

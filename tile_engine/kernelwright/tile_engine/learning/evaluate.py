@@ -1,4 +1,4 @@
-"""How good choices are: shares of the fastest kernel's speed, with the numbers that they are shares of."""
+"""Quality of choices: fractions of the fastest kernel's speed, with the numbers behind them."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from kernelwright.tile_engine.results.analysis import TOP
 
 @dataclass(frozen=True)
 class Evaluation:
-    """Shares of the speed of each problem's fastest measured kernel.
+    """Fractions of the speed of each problem's fastest measured kernel.
 
-    :ivar problems: how many problems there are; every share is of as many.
-    :ivar mean: of the kernel with the highest score; likewise ``median``, ``p10`` and ``minimum``.
-    :ivar hits: problems whose fastest kernel is among the first 1, 3 and 5.
-    :ivar top: mean share of the fastest of the first 1, 3 and 5, as if these were measured again.
+    :ivar problems: number of problems that every statistic is taken over.
+    :ivar mean: mean for the kernel with the highest score; likewise ``median``, ``p10`` and ``minimum``.
+    :ivar hits: problems whose fastest kernel is among the top 1, 3 and 5.
+    :ivar top: mean fraction for the fastest of the top 1, 3 and 5, as if these were measured again.
     """
 
     problems: int
@@ -32,7 +32,7 @@ class Evaluation:
     top: Mapping[int, float]
 
     def as_json(self) -> dict[str, Any]:
-        """Plain values."""
+        """JSON values."""
         return asdict(self)
 
     def __str__(self) -> str:
@@ -46,7 +46,7 @@ class Evaluation:
 
 
 def evaluate(examples: Examples, scores: np.ndarray[Any, Any]) -> Evaluation:
-    """What choosing the kernel with the highest score reaches. ValueError without examples."""
+    """Evaluate choosing the kernel with the highest score. ValueError without examples."""
     if not len(scores):
         raise ValueError("there is nothing to evaluate")
     shares: list[list[float]] = []

@@ -1,4 +1,4 @@
-"""From rows of a table to what a model learns from: features, rates, and the family that a problem belongs to."""
+"""From table rows to training data: features, rates, and the family of each problem."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class _Kernel(Input):
 
 
 class _Library(Input):
-    """What training takes from a manifest, of whichever version."""
+    """The part of a manifest, of any version, that training uses."""
 
     model_config = ConfigDict(extra="ignore")
     arch: str
@@ -39,14 +39,14 @@ class _Library(Input):
 
 @dataclass(frozen=True)
 class Examples:
-    """A kernel on a problem in each row, with what was chosen for it where the schema tells choices apart.
+    """One kernel on one problem per row, with its choices if the schema distinguishes choices.
 
-    :ivar features: in the order of the schema.
-    :ivar tflops: measured rate; where choices are not told apart, of the best of a kernel's choices.
+    :ivar features: feature values in the order of the schema.
+    :ivar tflops: measured rate; if choices are not distinguished, that of the kernel's best choice.
     :ivar problem: index of the problem; ``family`` is the index of its model family in ``families``.
     :ivar selected: whether the dispatcher chose the kernel when it was measured.
-    :ivar kernel_hull: least and greatest value of each of the schema's kernel features.
-    :ivar slow: whether the kernel was too slow to be timed; ``tflops`` is then more than its rate.
+    :ivar kernel_hull: minimum and maximum of each of the schema's kernel features.
+    :ivar slow: whether the kernel was too slow to be timed; ``tflops`` then exceeds its rate.
     """
 
     features: np.ndarray[Any, Any]
@@ -60,7 +60,7 @@ class Examples:
     kernel_hull: Mapping[str, tuple[float, float]]
 
     def of(self, chosen: np.ndarray[Any, Any]) -> Examples:
-        """Some of the rows."""
+        """A subset of the rows."""
         kernels = tuple(name for name, taken in zip(self.kernels, chosen, strict=True) if taken)
         columns = (self.features, self.tflops, self.problem, self.family, self.selected, self.slow)
         features, tflops, problem, family, selected, slow = (column[chosen] for column in columns)
@@ -68,7 +68,7 @@ class Examples:
 
 
 def read_specs(folders: Iterable[Path], arch: Arch) -> dict[str, Mapping[str, Any]]:
-    """Specs of the kernels for ``arch`` by identity: of libraries, or of JSON files that list specs.
+    """Specs of the kernels for ``arch`` by identity, from libraries or from JSON files that list specs.
 
     ValueError for a folder without a manifest.
     """
@@ -97,11 +97,11 @@ def examples_of(
     units: int,
     too_slow: bool = False,
 ) -> Examples:
-    """The right, timed rows of some dtypes. ValueError if there are none, or if a kernel's spec is not known.
+    """The correct, timed rows of some dtypes. Raises ValueError if there are none, or if a kernel's spec is unknown.
 
-    A kernel has a row for each of its choices where the schema's features tell them apart, else for the best one.
+    A kernel has a row for each of its choices if the schema's features distinguish them, else one for the best.
 
-    :param too_slow: whether kernels that were too slow to be timed have rows too: half as fast as the fastest one.
+    :param too_slow: whether kernels that were too slow to be timed have rows too, as half as fast as the fastest one.
     """
     operation, learned = measurable(schema.op), learnable(schema.op)
     own = [one for one in rows if one["dtype"] in dtypes and one["arch"] == arch.name]
@@ -147,7 +147,7 @@ class _Measured:
 
 
 _Key = tuple[tuple[str, ...], str, int]
-"""A problem's cells, the identity of a kernel, and what was chosen for it."""
+"""A problem's cells, the identity of a kernel, and its choices."""
 
 
 def _key(cells: Cells, columns: Sequence[str], valued: bool) -> _Key:
@@ -156,7 +156,7 @@ def _key(cells: Cells, columns: Sequence[str], valued: bool) -> _Key:
 
 
 def _best(rows: Sequence[Cells], columns: Sequence[str], valued: bool) -> dict[_Key, _Measured]:
-    """The fastest of each key's times."""
+    """The best time of each key."""
     fastest: dict[_Key, Timed] = {}
     selected: set[_Key] = set()
     for one in timed(rows):
@@ -171,7 +171,7 @@ def _best(rows: Sequence[Cells], columns: Sequence[str], valued: bool) -> dict[_
 def _slow(
     rows: Sequence[Cells], columns: Sequence[str], valued: bool, best: Mapping[_Key, _Measured]
 ) -> dict[_Key, _Measured]:
-    """Rows of status ``slow``: the first launch took more than twice as long as the fastest one."""
+    """Rows of status ``slow``: the first launch took more than twice as long as that of the fastest kernel."""
     fastest: dict[tuple[str, ...], float] = {}
     for (problem, _, _), one in best.items():
         fastest[problem] = max(fastest.get(problem, 0.0), one.tflops)
@@ -193,5 +193,5 @@ def _value(cell: str) -> Any:
 
 
 def value_of(choices: str) -> int:
-    """The number that was chosen, of a table's ``choices`` such as ``split_k=4``; 0 where nothing was."""
+    """The chosen number in a table's ``choices``, such as ``split_k=4``; 0 if nothing was chosen."""
     return int(choices.partition("=")[2].partition(" ")[0] or 0)

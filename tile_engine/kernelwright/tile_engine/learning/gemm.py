@@ -1,4 +1,4 @@
-"""What learned selection reads of GEMM: the numbers that the schema's inputs are in C."""
+"""Inputs of learned selection for GEMM: the numbers of the schema's inputs as C computes them."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class GemmLearning:
     """See :class:`kernelwright.tile_engine.operation.Learnable`."""
 
     def inputs(self, record: Record, spec: Mapping[str, Any], value: int) -> dict[str, float]:
-        """As ``kw_gemm_problem`` and ``kw_gemm_traits`` hold them."""
+        """The values of ``kw_gemm_problem`` and ``kw_gemm_traits``."""
         size_a, size_c = (float(ELEMENT_BYTES[DType(spec[name])]) for name in ("dtype_a", "dtype_c"))
         tile, warp = spec["tile"], spec["warp_tile"]
         features: dict[str, float] = {name: float(record[name]) for name in (*_EXTENTS, "batch")}
@@ -40,7 +40,7 @@ class GemmLearning:
         }
 
     def family(self, record: Record) -> str:
-        """By extents; a problem of no known layer is a family of its own."""
+        """Family by extents; a problem of no known layer is its own family."""
         extents = tuple(int(record[name]) for name in _EXTENTS)
         return _families().get(extents, "x".join(map(str, extents)))
 

@@ -18,12 +18,12 @@ LEAST_WEIGHT = 0.02
 
 @dataclass(frozen=True)
 class Options:
-    """Options of LightGBM. ``seed`` fixes everything that is drawn: equal data give equal models.
+    """Options of LightGBM. ``seed`` fixes all random draws: equal data give equal models.
 
-    :ivar focus: a row weighs its share of the problem's fastest rate, to this power, but at least LEAST_WEIGHT: which
-        of the fastest kernels comes first matters more than how slow the slowest one is.
-    :ivar evenness: a row also weighs one over the number of its problem's rows, to this power: 0 lets problems that
-        leave much open weigh more, 1 lets all problems weigh alike.
+    :ivar focus: a row is weighted by its fraction of the problem's fastest rate, to this power, but at least
+        LEAST_WEIGHT: the order of the fastest kernels matters more than how slow the slowest one is.
+    :ivar evenness: a row is also weighted by one over the number of its problem's rows, to this power: with 0, problems
+        that leave more open weigh more; with 1, all problems weigh the same.
     """
 
     trees: int = 300
@@ -36,13 +36,13 @@ class Options:
     evenness: float = 0.0
 
     def as_json(self) -> dict[str, Any]:
-        """Plain values; an evenness of 0 is left out, as models say that were trained before there was one."""
+        """JSON values; an evenness of 0 is omitted, as in models trained before the option existed."""
         return {name: value for name, value in vars(self).items() if name != "evenness" or value}
 
 
 @dataclass(frozen=True)
 class Trained:
-    """A model's content but its digest, and how good it was on families that its folds had not seen."""
+    """Contents of a model without its digest, and its quality on families unseen by its folds."""
 
     content: dict[str, Any]
     evaluation: Evaluation
@@ -51,13 +51,12 @@ class Trained:
 def train(
     examples: Examples, schema: Schema, dtypes: Sequence[str], arch: str, options: Options, data: Sequence[str]
 ) -> Trained:
-    """A model of log(1 + TFLOP/s), which small problems weigh in as large ones do.
+    """Train a model of log(1 + TFLOP/s), in which small problems weigh as much as large ones.
 
-    Where the schema has a prior, trees correct it: the model is of log(TFLOP/s), and what the prior misses of all
-    kernels of a problem alike is not learned, as it decides nothing.
-    ``dtypes`` are those of the problems that it ranks, that of the examples first; ``data`` says where the examples
-    are from. ValueError for examples of fewer than two families: nothing could be held out.
-    RuntimeError where LightGBM is not installed.
+    If the schema has a prior, trees correct it: the model predicts log(TFLOP/s), and an error of the prior common to
+    all kernels of a problem is not learned, as it decides nothing. ``dtypes`` are those of the problems that the model
+    ranks, that of the examples first; ``data`` states the origin of the examples. Raises ValueError for examples of
+    fewer than two families, as nothing could be held out, and RuntimeError if LightGBM is not installed.
     """
     if len(examples.families) < 2:
         raise ValueError(
@@ -97,28 +96,28 @@ def train(
 
 
 def _folds(examples: Examples) -> list[np.ndarray[Any, Any]]:
-    """Rows of each fold: whole families, so that no model has seen a problem's family."""
+    """Rows of each fold: whole families, so that no model has seen its validation families."""
     count = min(FOLDS, len(examples.families))
     return [examples.family % count == number for number in range(count)]
 
 
 def shares(examples: Examples) -> np.ndarray[Any, Any]:
-    """The rate of each row over that of the problem's fastest kernel."""
+    """The rate of each row divided by that of the problem's fastest kernel."""
     fastest = np.zeros(int(examples.problem.max()) + 1)
     np.maximum.at(fastest, examples.problem, examples.tflops)
     return np.asarray(examples.tflops / fastest[examples.problem])
 
 
 def weights(examples: Examples, options: Options) -> np.ndarray[Any, Any]:
-    """The weight of each row, see :class:`Options`; the least for kernels that were too slow to be timed."""
+    """The weight of each row, see :class:`Options`; the minimum for kernels that were too slow to be timed."""
     focused = np.where(examples.slow, LEAST_WEIGHT, np.maximum(shares(examples) ** options.focus, LEAST_WEIGHT))
     return np.asarray(focused / np.bincount(examples.problem)[examples.problem] ** options.evenness)
 
 
 def within(examples: Examples, values: np.ndarray[Any, Any], options: Options) -> np.ndarray[Any, Any]:
-    """What each row differs by from the weighted mean of its problem's rows that were timed.
+    """Difference of each row from the weighted mean of its problem's timed rows.
 
-    A kernel that was too slow to be timed differs downwards, or not at all where it was known to be as slow.
+    A kernel that was too slow to be timed differs downwards, or not at all if it was known to be that slow.
     """
     weight = np.where(examples.slow, 0.0, weights(examples, options))
     means = np.bincount(examples.problem, weight * values) / np.bincount(examples.problem, weight)
@@ -143,9 +142,9 @@ def _fitted(examples: Examples, target: np.ndarray[Any, Any], options: Options) 
 
 
 def flat(root: Mapping[str, Any]) -> dict[str, list[Any]]:
-    """A tree of LightGBM's dump as lists: parents before children, leaves counted down from -1.
+    """Flatten a tree of LightGBM's dump into lists: parents before children, leaves numbered downwards from -1.
 
-    ValueError for a split that is no comparison with a number.
+    Raises ValueError for a split that is not a comparison with a number.
     """
     tree: dict[str, list[Any]] = {name: [] for name in ("feature", "threshold", "left", "right", "leaf")}
     _add(root, tree)
@@ -154,7 +153,7 @@ def flat(root: Mapping[str, Any]) -> dict[str, list[Any]]:
 
 def _add(node: Mapping[str, Any], tree: dict[str, list[Any]]) -> int:
     if "leaf_value" in node:
-        tree["leaf"].append(float(f"{node['leaf_value']:.6g}"))  # files stay small; a rate is not known better
+        tree["leaf"].append(float(f"{node['leaf_value']:.6g}"))  # keeps files small; rates are not known more precisely
         return -len(tree["leaf"])
     if node["decision_type"] != "<=":
         raise ValueError(f"a tree splits by {node['decision_type']!r}; allowed: '<='")

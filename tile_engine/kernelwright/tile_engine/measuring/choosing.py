@@ -1,4 +1,4 @@
-"""What the dispatcher says to problems, asked of a child process, which loads the library in our place."""
+"""Ask for the dispatcher's choices through a child process, which loads the library in our place."""
 
 from __future__ import annotations
 
@@ -25,15 +25,15 @@ PLANNER = (sys.executable, "-m", "kernelwright.tile_engine.measuring.planner")
 
 
 class LibraryHangsError(RuntimeError):
-    """A library that hangs or crashes when it is loaded: none of its kernels can be measured."""
+    """The library hangs or crashes when it is loaded: none of its kernels can be measured."""
 
 
 @dataclass(frozen=True)
 class Choice:
-    """What the dispatcher says to a problem.
+    """The dispatcher's choice for a problem.
 
     :ivar selected: identities of the kernels of its plan, empty if no kernel serves the problem.
-    :ivar ranks: by identity, the place of each kernel that could be used in the ranking of its stage, from 1.
+    :ivar ranks: rank of each usable kernel in its stage, from 1, by identity.
     """
 
     selected: Collection[str] = ()
@@ -41,11 +41,11 @@ class Choice:
 
 
 def choices(child: Child, records: Mapping[int, Record], warn: Callable[[str], None]) -> dict[int, Choice]:
-    """The choice for each problem, by its number; ``child`` says which library, device and limit of time.
+    """The choice for each problem, by number; ``child`` states the library, device and time limit.
 
-    A problem whose plan hangs or crashes has none: ``warn`` is told, and its kernels, which plan it in processes of
-    their own, have rows that say so. Raises LibraryHangsError, and what the child was refused: a KernelwrightError of
-    the library, ValueError for a record.
+    A problem whose plan hangs or crashes has none: ``warn`` is told, and its kernels, which plan it in separate
+    processes, get rows that say so. Raises LibraryHangsError, and the errors of the child: a KernelwrightError of the
+    library, ValueError for a record.
     """
     planner = replace(child, command=PLANNER)
     left, chosen = dict(records), dict[int, Choice]()
@@ -60,7 +60,7 @@ def choices(child: Child, records: Mapping[int, Record], warn: Callable[[str], N
 
 
 def _of_one_process(child: Child, left: dict[int, Record], chosen: dict[int, Choice]) -> Trouble | None:
-    """Move problems from ``left`` to ``chosen``; why the process did not come to the last one."""
+    """Move problems from ``left`` to ``chosen``; returns why the process did not reach the last one."""
     lines = Lines()
     asked = {**child.asked, "records": [[index, dict(record)] for index, record in left.items()]}
     with request(asked) as file, Supervised(child.command, stdin=file, out=lines) as process:
@@ -77,7 +77,7 @@ def _of_one_process(child: Child, left: dict[int, Record], chosen: dict[int, Cho
 
 
 def _event(line: bytes | Trouble, expected: Callable[[dict[str, Any]], bool]) -> dict[str, Any] | Trouble:
-    """What the child says; raises what it was refused."""
+    """The next event of the child; raises the error that it reports."""
     if isinstance(line, Trouble):
         return line
     event = parsed(line)

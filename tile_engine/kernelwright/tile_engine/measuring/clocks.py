@@ -1,4 +1,4 @@
-"""Clocks of a device at this moment, as a table shows them."""
+"""Current clocks of a device, in the format of a table."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _DPM_CLOCKS = {"sm": "pp_dpm_sclk", "memory": "pp_dpm_mclk"}
 
 
 def cpu_clocks(cpuinfo: Path = _CPUINFO) -> str:
-    """``cpu=MHz``, the highest of the processor's cores; empty where the kernel does not say."""
+    """``cpu=MHz``, the highest of the processor's cores; empty if the kernel does not report it."""
     try:
         rates = [float(mhz) for mhz in re.findall(r"^cpu MHz\s*:\s*([\d.]+)", cpuinfo.read_text("utf-8"), re.MULTILINE)]
     except OSError:
@@ -26,9 +26,9 @@ def cpu_clocks(cpuinfo: Path = _CPUINFO) -> str:
 
 
 def cuda_clocks(driver: Any, ordinal: int, management: Any = None) -> str:
-    """``sm=MHz;memory=MHz`` of a CUDA device; empty where the management library is missing or does not answer.
+    """``sm=MHz;memory=MHz`` of a CUDA device; empty if the management library is missing or does not answer.
 
-    ``driver`` is libcuda: both libraries number devices in their own way, and agree on the address on the PCI bus.
+    ``driver`` is libcuda: the two libraries number devices differently, but agree on the PCI bus address.
     """
     try:
         nvml = management or ctypes.CDLL("libnvidia-ml.so.1")
@@ -52,9 +52,9 @@ def cuda_clocks(driver: Any, ordinal: int, management: Any = None) -> str:
 
 
 def hip_clocks(runtime: Any, ordinal: int, devices: Path = _PCI_DEVICES) -> str:
-    """``sm=MHz;memory=MHz`` of an AMD GPU, as its kernel driver says; empty where it does not.
+    """``sm=MHz;memory=MHz`` of an AMD GPU, as reported by its kernel driver; empty if it reports none.
 
-    ``runtime`` is libamdhip64, which knows the device's address on the PCI bus.
+    ``runtime`` is libamdhip64, which knows the device's PCI bus address.
     """
     place = ctypes.create_string_buffer(_BUS_ID_BYTES)
     if runtime.hipDeviceGetPCIBusId(place, _BUS_ID_BYTES, ordinal):

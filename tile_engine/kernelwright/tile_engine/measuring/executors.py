@@ -1,4 +1,4 @@
-"""Where launches happen: arrays of this process on a CPU or in the simulator, and memory of a GPU."""
+"""Executors of launches: with arrays of this process on a CPU or in the simulator, or in the memory of a GPU."""
 
 from __future__ import annotations
 
@@ -22,26 +22,26 @@ class Executor(Protocol):
     """Launches plans on sets of operands."""
 
     def launches(self, plan: OperationPlan[Any]) -> list[Launch]:
-        """A launch for each set."""
+        """One launch per set of operands."""
 
     def poison(self) -> None:
-        """Poison the output of each set, where launches write it."""
+        """Poison the output of each set in the memory that launches write."""
 
     def fetch(self) -> None:
-        """Wait for launches, and bring what they wrote into ``outs`` of each set."""
+        """Wait for launches and copy their results into ``outs`` of each set."""
 
     def instructions(self) -> Mapping[str, int] | None:
-        """What the last launch executed, by class; None where nothing counts."""
+        """Instructions executed by the last launch, by class; None if nothing counts them."""
 
     def seconds(self, launches: Mapping[str, Sequence[Launch]], begin: Begin) -> dict[str, list[float]]:
-        """Seconds of a launch in each round, by name; none for a device whose times mean nothing."""
+        """Seconds of a launch in each round, by name; empty for a device whose times mean nothing."""
 
     def clocks(self) -> str:
-        """Clocks in MHz, such as ``sm=1980;memory=2619``; empty where nobody says."""
+        """Clocks in MHz, such as ``sm=1980;memory=2619``; empty if unknown."""
 
 
 def executor(device: Device, operation: Measurable, sets: Sequence[Operands], settings: Settings) -> Executor:
-    """The executor of a device. DeviceError for a GPU that is missing."""
+    """The executor for a device. Raises DeviceError for a missing GPU."""
     if device.kind in ("cuda", "hip"):
         gpu = CudaDevice(device.ordinal) if device.kind == "cuda" else HipDevice(device.ordinal)
         return GpuExecutor(gpu, operation, sets, settings)
@@ -56,35 +56,35 @@ class CpuExecutor:
         self._operation, self._sets, self._settings = operation, sets, settings
 
     def launches(self, plan: OperationPlan[Any]) -> list[Launch]:
-        """Bound plans."""
+        """One bound plan per set."""
         return [self._operation.bind(plan, one) for one in self._sets]
 
     def poison(self) -> None:
-        """In place."""
+        """Poison the outputs in place."""
         for one in self._sets:
             one.poison()
 
     def fetch(self) -> None:
-        """Nothing to do: a launch has ended when it returns."""
+        """Do nothing: a launch has ended when it returns."""
 
     def instructions(self) -> Mapping[str, int] | None:
-        """A CPU counts none."""
+        """Return None: a CPU counts no instructions."""
         return None
 
     def seconds(self, launches: Mapping[str, Sequence[Launch]], begin: Begin) -> dict[str, list[float]]:
-        """By the clock of the calling thread."""
+        """Time by the clock of the calling thread."""
         return timed_calls(launches, self._settings, begin)
 
     def clocks(self) -> str:
-        """The highest of the cores."""
+        """The highest clock of the cores."""
         return cpu_clocks()
 
 
 class SimulatedExecutor(CpuExecutor):
-    """See :class:`Executor`. Its results are simulated, and its times mean nothing."""
+    """See :class:`Executor`. Results are simulated, and times mean nothing."""
 
     def instructions(self) -> Mapping[str, int]:
-        """By class, and of all classes."""
+        """Counts by class, and over all classes."""
         counts: Counter[str] = Counter()
         reports = importlib.import_module("kernelwright.simulator").last_reports()
         for report in reports:
@@ -92,16 +92,16 @@ class SimulatedExecutor(CpuExecutor):
         return {**counts, "all": sum(report.instructions for report in reports)}
 
     def seconds(self, launches: Mapping[str, Sequence[Launch]], begin: Begin) -> dict[str, list[float]]:
-        """None."""
+        """Return no times: they mean nothing."""
         return {name: [] for name in launches}
 
     def clocks(self) -> str:
-        """None: times mean nothing."""
+        """Return no clocks: times mean nothing."""
         return ""
 
 
 class GpuExecutor:
-    """See :class:`Executor`. Launches are captured in graphs, so that no time of the host is in theirs."""
+    """See :class:`Executor`. Launches are captured in graphs, so that their times include no host time."""
 
     def __init__(self, device: Gpu, operation: Measurable, sets: Sequence[Operands], settings: Settings) -> None:
         """Copy the inputs of each set to the device."""
@@ -116,7 +116,7 @@ class GpuExecutor:
         return address
 
     def launches(self, plan: OperationPlan[Any]) -> list[Launch]:
-        """Plans with addresses of the device. All share one workspace, because launches follow each other."""
+        """Plans with device addresses. All share one workspace, because launches run in sequence."""
         if plan.workspace_bytes > self._workspace_bytes:
             self._workspace_bytes = plan.workspace_bytes
             self._workspace = self._device.allocate(plan.workspace_bytes)
@@ -134,17 +134,17 @@ class GpuExecutor:
                 self._device.upload(array, address)
 
     def fetch(self) -> None:
-        """Copy back what was written."""
+        """Copy the results back."""
         for one, addresses in zip(self._sets, self._outs, strict=True):
             for array, address in zip(one.outs, addresses, strict=True):
                 self._device.download(address, array)
 
     def instructions(self) -> Mapping[str, int] | None:
-        """A GPU counts none."""
+        """Return None: a GPU counts no instructions."""
         return None
 
     def seconds(self, launches: Mapping[str, Sequence[Launch]], begin: Begin) -> dict[str, list[float]]:
-        """By events around the replay of a graph."""
+        """Time by events around the replay of a graph."""
         replays: dict[str, Callable[[], float]] = {}
         for name, each in launches.items():
             begin(name)
@@ -157,7 +157,7 @@ class GpuExecutor:
         return in_turns(replays, self._settings, begin)
 
     def clocks(self) -> str:
-        """Clocks of the GPU, as its management library or its kernel driver says."""
+        """Clocks of the GPU, as reported by its management library or its kernel driver."""
         return self._device.clocks()
 
     def _graph(self, each: Sequence[Launch], count: int) -> Callable[[], float]:

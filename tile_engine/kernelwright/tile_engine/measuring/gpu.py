@@ -1,8 +1,8 @@
-"""Memory, events and graphs of one GPU, through the vendor's own runtime: a GPU box needs no array library.
+"""Memory, events and graphs of one GPU, through the vendor's own runtime: no array library is needed.
 
 The CUDA Driver API (https://docs.nvidia.com/cuda/cuda-driver-api/) and the HIP Runtime API
-(https://rocm.docs.amd.com/projects/HIP/) have the same functions here, with the same arguments. Their names differ in
-the prefix and a few words.
+(https://rocm.docs.amd.com/projects/HIP/) provide the same functions here, with the same arguments; their names differ
+in the prefix and a few words.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import numpy as np
 from kernelwright.dispatch import DeviceError
 from kernelwright.tile_engine.measuring.clocks import cuda_clocks, hip_clocks
 
-_RELAXED = 2  # capture mode: a launcher may load its module while a stream is captured
+_RELAXED = 2  # capture mode: a launcher may load its module during stream capture
 _NON_BLOCKING = 1  # stream flag
 _FUNCTIONS = {
     "synchronize": "StreamSynchronize", "end": "StreamEndCapture", "instantiate": "GraphInstantiateWithFlags",
@@ -31,11 +31,11 @@ _HIP = {
     "stream": "StreamCreateWithFlags", "allocate": "Malloc", "upload": "MemcpyHtoD", "download": "MemcpyDtoH",
     "begin": "StreamBeginCapture", "event": "EventCreateWithFlags",
 }  # fmt: skip
-_HIP_RUNTIMES = ("libamdhip64.so.7", "libamdhip64.so.6")  # as kernel libraries look for them
+_HIP_RUNTIMES = ("libamdhip64.so.7", "libamdhip64.so.6")  # in the order in which kernel libraries look for them
 
 
 def load_driver() -> Any:
-    """libcuda. DeviceError where it is missing."""
+    """Load libcuda. Raises DeviceError if it is missing."""
     try:
         return ctypes.CDLL("libcuda.so.1")
     except OSError as error:
@@ -43,7 +43,7 @@ def load_driver() -> Any:
 
 
 def load_runtime() -> Any:
-    """libamdhip64, the file that kernel libraries open. DeviceError where it is missing."""
+    """Load libamdhip64, the file that kernel libraries open. Raises DeviceError if it is missing."""
     chosen = os.environ.get("KERNELWRIGHT_HIP_LIBRARY")
     said = ""
     for name in (chosen,) if chosen else _HIP_RUNTIMES:
@@ -57,13 +57,13 @@ def load_runtime() -> Any:
 
 
 class Gpu:
-    """One device and one stream of it, current in the calling thread. Used by one thread."""
+    """One device and one of its streams, current in the calling thread. Used by one thread."""
 
     def __init__(self, runtime: Any, kind: str, prefix: str, names: dict[str, str]) -> None:
-        """DeviceError if a call fails.
+        """Create the stream. Raises DeviceError if a call fails.
 
-        :param kind: names the runtime in errors.
-        :param prefix: of the names of its functions; ``names`` are those without it that the other runtime lacks.
+        :param kind: name of the runtime in errors.
+        :param prefix: prefix of its function names; ``names`` are the names, without it, that differ between runtimes.
         """
         self._runtime, self._kind = runtime, kind
         self._names = {what: prefix + name for what, name in (_FUNCTIONS | names).items()}
@@ -78,28 +78,28 @@ class Gpu:
         return int(self._stream.value or 0)
 
     def allocate(self, nbytes: int) -> int:
-        """Address of device memory that lives as long as the process. DeviceError if there is not enough."""
+        """Allocate device memory for the life of the process. Returns the address. DeviceError if out of memory."""
         address = ctypes.c_uint64()
         self._do("allocate", ctypes.byref(address), ctypes.c_size_t(max(nbytes, 1)))
         return address.value
 
     def upload(self, array: np.ndarray[Any, Any], address: int) -> None:
-        """Copy the bytes of an array in the order in which they lie in memory."""
+        """Copy the bytes of an array in memory order."""
         flat = _bytes_of(array)
         self._do("upload", ctypes.c_uint64(address), ctypes.c_void_p(flat), ctypes.c_size_t(array.nbytes))
 
     def download(self, address: int, array: np.ndarray[Any, Any]) -> None:
-        """Copy into an array, when the stream is done."""
+        """Copy into an array once the stream is done."""
         self.synchronize()
         flat = _bytes_of(array)
         self._do("download", ctypes.c_void_p(flat), ctypes.c_uint64(address), ctypes.c_size_t(array.nbytes))
 
     def synchronize(self) -> None:
-        """Wait for the stream. DeviceError if a launch on it has failed."""
+        """Wait for the stream. Raises DeviceError if a launch on it has failed."""
         self._do("synchronize", self._stream)
 
     def capture(self, work: Callable[[], None]) -> Callable[[], float]:
-        """A function that replays what ``work`` launches on the stream, and returns its seconds on the device."""
+        """Return a function that replays ``work``'s launches on the stream and returns device seconds."""
         graph, executable = ctypes.c_void_p(), ctypes.c_void_p()
         self._do("begin", self._stream, _RELAXED)
         try:
@@ -120,7 +120,7 @@ class Gpu:
         return replay
 
     def clocks(self) -> str:
-        """Clocks in MHz; empty where nobody says."""
+        """Clocks in MHz; empty if unknown."""
         raise NotImplementedError
 
     def _event(self) -> ctypes.c_void_p:
@@ -140,7 +140,7 @@ class CudaDevice(Gpu):
     """A CUDA device, with its primary context."""
 
     def __init__(self, ordinal: int, driver: Any = None) -> None:
-        """DeviceError if the driver or the device is missing."""
+        """Open the device. Raises DeviceError if the driver or the device is missing."""
         self._runtime, self._kind, self._ordinal = driver or load_driver(), "CUDA", ordinal
         self._call("cuInit", 0)
         device, context = ctypes.c_int(), ctypes.c_void_p()
@@ -158,7 +158,7 @@ class HipDevice(Gpu):
     """An AMD GPU."""
 
     def __init__(self, ordinal: int, runtime: Any = None) -> None:
-        """DeviceError if the runtime or the device is missing."""
+        """Open the device. Raises DeviceError if the runtime or the device is missing."""
         self._runtime, self._kind, self._ordinal = runtime or load_runtime(), "HIP", ordinal
         self._call("hipSetDevice", ordinal)
         super().__init__(self._runtime, self._kind, "hip", _HIP)
@@ -169,7 +169,7 @@ class HipDevice(Gpu):
 
 
 def _bytes_of(array: np.ndarray[Any, Any]) -> int:
-    """The address of an array without gaps, in any order of its axes."""
+    """The address of an array without gaps, in any axis order."""
     if array.size and not (array.flags.c_contiguous or array.swapaxes(-1, -2).flags.c_contiguous):
         raise ValueError("an array with gaps cannot be copied at once")
     return int(array.ctypes.data)

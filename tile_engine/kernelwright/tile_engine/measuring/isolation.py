@@ -1,4 +1,4 @@
-"""Runs batches of kernels in child processes, and says which kernel a hang or a crash belongs to."""
+"""Run batches of kernels in child processes, and attribute a hang or a crash to its kernel."""
 
 from __future__ import annotations
 
@@ -21,16 +21,16 @@ from kernelwright.tile_engine.operation import Record
 
 TIMED_OUT, CRASHED = "timeout", "crashed"
 PREPARING_S = 120.0
-"""Seconds of a process before its first line: imports and operands belong to no kernel."""
-_LAST_WORDS = 2000  # characters of a child's standard error that a report may have
-_LINE_BYTES, _LINES = 1 << 20, 10_000  # a report has 1 KB, and one is read before the next
+"""Seconds before a process's first line: imports and operands are charged to no kernel."""
+_LAST_WORDS = 2000  # characters of a child's standard error to include in a report
+_LINE_BYTES, _LINES = 1 << 20, 10_000  # a report has about 1 KB, and each is read before the next
 
 
 @dataclass(frozen=True)
 class Child:
-    """How a child is started, and what holds for all of its kernels.
+    """How a child is started, and the settings of all its kernels.
 
-    :ivar kernel_timeout_s: seconds that a kernel may take from one event to the next.
+    :ivar kernel_timeout_s: seconds allowed to a kernel between two events.
     """
 
     library: Path
@@ -41,10 +41,10 @@ class Child:
     command: Sequence[str] = (sys.executable, "-m", "kernelwright.tile_engine.measuring.worker")
 
     def reports(self, record: Record, kernels: Sequence[str]) -> Iterator[Report]:
-        """One report for each kernel, whatever happens to the processes that measure it.
+        """Yield one report per kernel, whatever happens to the processes that measure it.
 
-        After a hang or a crash the kernels that have no report yet go to a new process, without the culprit; so they do
-        after a process that ended by itself when it had reported something.
+        After a hang or a crash, the kernels without a report go to a new process, without the culprit; likewise after a
+        process that ended by itself having reported something.
         """
         left = list(kernels)
         while left:
@@ -53,7 +53,7 @@ class Child:
                 yield event
 
     def _events(self, record: Record, kernels: Sequence[str]) -> Iterator[dict[str, Any]]:
-        """Reports of one process, at least one; the last may be of the kernel that ended it."""
+        """Reports of one process, at least one; the last may be about the kernel that ended it."""
         lines = Lines(_LINE_BYTES, _LINES)
         waiting = list(kernels)
         current: str | None = kernels[0]
@@ -78,7 +78,7 @@ class Child:
 
     @property
     def asked(self) -> Mapping[str, Any]:
-        """What every request says."""
+        """Contents of every request."""
         return {"library": str(self.library), "device": self.device, "operation": self.operation}
 
     def _asked(self, record: Record, kernels: Sequence[str]) -> Mapping[str, Any]:
@@ -92,7 +92,7 @@ class Child:
 
 @dataclass(frozen=True)
 class Trouble:
-    """Why no event comes any more."""
+    """Why no further event comes."""
 
     status: str
     reason: str
@@ -101,7 +101,7 @@ class Trouble:
 
 @contextmanager
 def request(asked: Mapping[str, Any]) -> Iterator[IO[str]]:
-    """A file to read from: a pipe would make us wait for a process that does not read."""
+    """A file to read from: a pipe would block us on a process that does not read."""
     with tempfile.TemporaryFile("w+", encoding="utf-8") as file:
         json.dump(asked, file)
         file.seek(0)
@@ -111,7 +111,7 @@ def request(asked: Mapping[str, Any]) -> Iterator[IO[str]]:
 def _next_event(
     process: Supervised, lines: Lines, waiting: Collection[str], limit_s: float
 ) -> dict[str, Any] | Trouble:
-    """What the process says next within ``limit_s`` seconds, of a kernel that is waited for."""
+    """The next event of the process within ``limit_s`` seconds, about a kernel in ``waiting``."""
     line = next_line(process, lines, limit_s)
     if isinstance(line, Trouble):
         return line
@@ -122,7 +122,7 @@ def _next_event(
 
 
 def next_line(process: Supervised, lines: Lines, limit_s: float) -> bytes | Trouble:
-    """The next line of a process, or why there is none within ``limit_s`` seconds."""
+    """The next line of a process, or why none came within ``limit_s`` seconds."""
     deadline = time.monotonic() + limit_s
     while (line := lines.next()) is None and not lines.overflow:
         if process.ended is not None:
@@ -136,7 +136,7 @@ def next_line(process: Supervised, lines: Lines, limit_s: float) -> bytes | Trou
 
 
 def parsed(line: bytes) -> dict[str, Any] | None:
-    """The object that a child wrote, None for any other line."""
+    """The object that a child wrote; None for any other line."""
     try:
         event = json.loads(line)
     except (ValueError, RecursionError):
@@ -145,7 +145,7 @@ def parsed(line: bytes) -> dict[str, Any] | None:
 
 
 def _event(line: bytes) -> dict[str, Any] | None:
-    """A line as the worker writes it, None for any other."""
+    """A line in the worker's format; None for any other."""
     event = parsed(line)
     if event is None or not isinstance(event.get("begin", event.get("kernel")), str):
         return None

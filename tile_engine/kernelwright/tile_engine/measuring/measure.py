@@ -1,4 +1,4 @@
-"""Measures kernels of one library on one problem, in this process."""
+"""Measure kernels of one library on one problem, in this process."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ OK, WRONG, REFUSED, FAILED = "ok", "wrong", "refused", "failed"
 
 
 Pair = tuple[str, int]
-"""The identity of a kernel, and what is chosen where the problem leaves something open; 0: by the dispatcher."""
+"""The identity of a kernel, and the value of what the problem leaves open; 0 lets the dispatcher choose."""
 
 
 class Measurement:
-    """Kernels of a library, or of several, on problems of an operation, on one device."""
+    """Measures kernels of one or several libraries, on problems of one operation, on one device."""
 
     def __init__(
         self,
@@ -32,18 +32,18 @@ class Measurement:
         operation: Measurable,
         settings: Settings,
     ) -> None:
-        """``settings`` say how kernels are checked and timed."""
+        """``settings`` state how kernels are checked and timed."""
         self._library, self._device, self._operation, self._settings = library, device, operation, settings
 
     def run(self, record: Record, kernels: Sequence[str], begin: Callable[[str], None]) -> Iterator[Report]:
-        """:meth:`run_pairs` of kernels by identity, with what the dispatcher chooses for each."""
+        """Run :meth:`run_pairs` for kernels by identity, with the dispatcher's choices for each."""
         return self.run_pairs(record, [(identity, 0) for identity in kernels], begin)
 
     def run_pairs(self, record: Record, pairs: Sequence[Pair], begin: Callable[[str], None]) -> Iterator[Report]:
-        """One report for each pair; ``begin`` is told which kernel is about to be launched.
+        """Yield one report per pair; ``begin`` is told which kernel is about to be launched.
 
-        Reports of right kernels come last, because they are timed in turns. ValueError for a device that the engine
-        cannot time.
+        Reports of correct kernels come last, because they are timed in turns. Raises ValueError for a device that the
+        engine cannot time.
         """
         count = 1 if self._device.simulated else self._settings.rotating_buffers
         sets = [self._operation.operands(record, self._settings.seed + number) for number in range(count)]
@@ -68,7 +68,7 @@ class Measurement:
     def _check(
         self, record: Record, pair: Pair, sets: Sequence[Operands], on_device: Executor, begin: Callable[[str], None]
     ) -> tuple[Report, list[Launch]]:
-        """What the first launch on each set gave, and the launches if the kernel may be timed."""
+        """Result of the first launch on each set, and the launches if the kernel may be timed."""
         identity, value = pair
         report: Report = {"kernel": identity, "status": OK, "reason": "", "error": None, "non_zero": None}
         report |= {"value": value} if value else {}
@@ -88,7 +88,7 @@ class Measurement:
             on_device.fetch()
         except KernelwrightError as error:
             return {**report, "status": FAILED, "reason": str(error)}, []
-        begin(identity)  # comparing takes time of its own
+        begin(identity)  # comparison takes time of its own
         report["instructions"] = on_device.instructions()
         report["non_zero"] = sum(int(np.count_nonzero(out.astype(np.float32))) for out in sets[0].outs)
         if self._settings.verify:
@@ -99,6 +99,6 @@ class Measurement:
 
 
 def label(pair: Pair) -> str:
-    """A pair in one word: the identity, and behind a colon the value if it is not the dispatcher's to choose."""
+    """A pair as one word: the identity, followed by a colon and the value if the dispatcher does not choose it."""
     identity, value = pair
     return f"{identity}:{value}" if value else identity

@@ -1,7 +1,7 @@
-"""The child process that loads a library for the engine and plans: what the dispatcher says to each problem.
+"""The child process that loads a library for the engine and plans: it reports the dispatcher's choices.
 
-Constructors of a library and its ``plan`` are foreign code. One JSON line for each event: ``{"loaded": true}``, then
-for each problem ``{"problem": INDEX, "selected": [IDENTITY, …], "ranks": {IDENTITY: RANK}}``, or ``{"error": TYPE,
+A library's constructors and its ``plan`` are foreign code. It prints one JSON line per event: ``{"loaded": true}``,
+then for each problem ``{"problem": INDEX, "selected": [IDENTITY, …], "ranks": {IDENTITY: RANK}}``, or ``{"error": TYPE,
 "text": MESSAGE}``.
 """
 
@@ -16,7 +16,7 @@ from kernelwright.tile_engine.registry import measurable
 
 
 def main() -> None:
-    """Read the request, load, plan, end."""
+    """Read the request, load, plan, exit."""
     request, say = conversation()
     try:
         dispatcher = Dispatcher(KernelLibrary.load(request["library"]), device=Device(request["device"]))

@@ -1,4 +1,4 @@
-"""How a kernel is timed and checked."""
+"""Settings for timing and checking kernels."""
 
 from __future__ import annotations
 
@@ -9,18 +9,18 @@ from typing import Any
 
 @dataclass(frozen=True)
 class Settings:
-    """How a kernel is timed and checked.
+    """Settings for timing and checking a kernel.
 
     :ivar warmup: launches before the first timed one.
-    :ivar repeat: launches in a round; 0 for as many as take ``duration_s`` divided by ``rounds``.
-    :ivar warm_s: seconds of launches before the first round, after which clocks have risen.
-    :ivar duration_s: seconds of timed launches in all.
-    :ivar rounds: rounds, in each of which the kernels of a batch take turns; times are medians over rounds.
-    :ivar flush_cache: whether memory of the size of the last-level cache is overwritten before each round.
-    :ivar rotating_buffers: sets of operands that launches rotate through, so that a set has left the cache when it is
-        used again; 1 for the same operands in each launch.
-    :ivar verify: whether results are compared with exact ones. A wrong kernel is not timed.
-    :ivar seed: of the operands.
+    :ivar repeat: launches per round; 0 for as many as fit into ``duration_s`` divided by ``rounds``.
+    :ivar warm_s: seconds of launches before the first round, until clocks have ramped up.
+    :ivar duration_s: total seconds of timed launches.
+    :ivar rounds: number of rounds, in each of which the kernels of a batch take turns; times are medians over rounds.
+    :ivar flush_cache: whether to overwrite memory of the size of the last-level cache before each round.
+    :ivar rotating_buffers: number of operand sets that launches rotate through, so that a set has left the cache when
+        it is used again; 1 for the same operands in each launch.
+    :ivar verify: whether to compare results with exact ones. An incorrect kernel is not timed.
+    :ivar seed: seed of the operands.
     """
 
     warmup: int = 3
@@ -34,7 +34,7 @@ class Settings:
     seed: int = 0
 
     def __post_init__(self) -> None:
-        """ValueError for a number that makes no measurement."""
+        """Raise ValueError for a setting that makes no measurement possible."""
         for name, least in (("warmup", 0), ("repeat", 0), ("rounds", 1), ("rotating_buffers", 1)):
             if getattr(self, name) < least:
                 raise ValueError(f"{name} is {getattr(self, name)}; allowed: at least {least}")

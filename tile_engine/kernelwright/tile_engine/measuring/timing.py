@@ -12,16 +12,16 @@ from kernelwright.tile_engine.measuring.settings import Settings
 
 Launch = Callable[[], object]
 _FLUSHED_BYTES = 256 << 20  # more than the last-level cache of current processors' core complexes
-_MOST_LAUNCHES = 10_000  # of a round
+_MOST_LAUNCHES = 10_000  # launches in a round
 
 
 def in_turns(
     measured: Mapping[str, Callable[[], float]], settings: Settings, begin: Callable[[str], None]
 ) -> dict[str, list[float]]:
-    """What each function returns in each round; ``begin`` is told the name before.
+    """Values of each function in each round; ``begin`` is told the name before each call.
 
-    Rounds that do not count come first, until clocks have had ``settings.warm_s`` seconds to rise. The order of names
-    rotates, so that a change of the clock or of the load meets all of them.
+    Warm-up rounds come first, until clocks have had ``settings.warm_s`` seconds to ramp up. The order of names rotates,
+    so that a change of clock or load affects all of them.
     """
     start = time.perf_counter()
     while measured and time.perf_counter() - start < settings.warm_s:
@@ -39,7 +39,7 @@ def in_turns(
 
 
 def repeat_for(once_s: float, settings: Settings) -> int:
-    """Launches in a round of a launch that takes ``once_s`` seconds."""
+    """Launches per round for a launch that takes ``once_s`` seconds."""
     wanted = settings.duration_s / settings.rounds / max(once_s, 1e-9)
     return settings.repeat or max(1, min(_MOST_LAUNCHES, math.ceil(wanted)))
 
@@ -60,7 +60,7 @@ def timed_calls(
 
 
 def _warm_up(each: Sequence[Launch], launches: int) -> float:
-    """Seconds of one of the launches, which are at least one."""
+    """Run at least one launch. Returns the seconds per launch."""
     count = max(launches, 1)
     start = time.perf_counter()
     for number in range(count):

@@ -1,8 +1,8 @@
-"""The child process: measures what a JSON request on standard input says, one JSON line for each event.
+"""The child process: measures as a JSON request on standard input says, one JSON line per event.
 
 Events are ``{"begin": IDENTITY}`` before launches of a kernel, and a report of
-:class:`kernelwright.tile_engine.measuring.measure.Measurement` for each kernel. Who reads the lines knows which kernel
-a hang or a crash belongs to. A process that ends by itself after a report leaves the other kernels to the next one.
+:class:`kernelwright.tile_engine.measuring.measure.Measurement` for each kernel. So the reader can attribute a hang or a
+crash to its kernel. A process that ends by itself after a report leaves the other kernels to the next process.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _PR_SET_PDEATHSIG = 1  # of linux/prctl.h
 
 
 def main() -> None:
-    """Read the request, measure, end."""
+    """Read the request, measure, exit."""
     request, say = conversation()
     device = Device(request["device"])
     library = KernelLibrary.load(request["library"])
@@ -37,23 +37,23 @@ def main() -> None:
 
 
 def conversation() -> tuple[dict[str, Any], Callable[[dict[str, Any]], None]]:
-    """The request on standard input, and what writes a line; what others print goes to standard error from now on."""
-    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)  # a run that is killed leaves no launch behind
+    """The request on standard input, and a function that writes a line; other output goes to standard error."""
+    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)  # a killed run leaves no launch behind
     request = json.load(sys.stdin)
     lines = os.fdopen(os.dup(sys.stdout.fileno()), "w", encoding="utf-8")
-    os.dup2(sys.stderr.fileno(), sys.stdout.fileno())  # what a kernel prints is no line of ours
+    os.dup2(sys.stderr.fileno(), sys.stdout.fileno())  # output of a kernel is not one of our lines
     ours = os.getpid()
 
     def say(event: dict[str, Any]) -> None:
         if os.getpid() != ours:
-            os._exit(1)  # a copy of this process, made by a kernel that forked and returned twice
+            os._exit(1)  # a copy of this process, forked by a kernel that returned twice
         print(json.dumps(event), file=lines, flush=True)
 
     return request, say
 
 
 def spoils(device: Device, report: Report) -> bool:
-    """Whether no kernel can be measured in this process any more: a GPU's context keeps the error of a launch."""
+    """Whether this process can measure no further kernel: a GPU context keeps the error of a launch."""
     return device.kind in ("cuda", "hip") and report["status"] == FAILED
 
 

@@ -1,1 +1,1 @@
-"""The operations that the tile engine measures, a module for each."""
+"""The operations that the tile engine measures, one module each."""

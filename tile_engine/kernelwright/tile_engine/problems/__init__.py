@@ -1,1 +1,1 @@
-"""Problems to measure kernels on: derived from models, or read from a file of the user's."""
+"""Problems to measure kernels on: derived from models, or read from a user's file."""

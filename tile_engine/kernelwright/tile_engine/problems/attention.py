@@ -17,7 +17,7 @@ _Kinds = tuple[tuple[int, ...], ...]
 
 @dataclass(frozen=True)
 class Lengths:
-    """Rows of a prompt, keys of a cache and rows of a training sequence, some of each kind, and numbers of requests.
+    """Rows of prompts, keys of caches and rows of training sequences, several of each kind, and numbers of requests.
 
     :ivar tokens: rows of an image or a sentence; empty for those of the model.
     """
@@ -45,13 +45,13 @@ BETWEEN = Lengths(
 )
 _IMAGES = (1, 8, 32)
 _PAGES = (16, 64)
-_MOST_ROWS = 1 << 14  # queries of all requests
-_MOST_ELEMENTS = 1 << 27  # of K, so that a set of operands fits on every device
+_MOST_ROWS = 1 << 14  # queries over all requests
+_MOST_ELEMENTS = 1 << 27  # elements of K, so that a set of operands fits on every device
 _DTYPES = ("fp32", "fp16", "bf16")
 
 
 def _prompts(one: Heads, place: int, lengths: Lengths) -> Iterator[Fields]:
-    """Whole prompts, ragged ones, and every third time what follows on a cached beginning."""
+    """Whole prompts, ragged ones, and every third time the continuation of a cached prefix."""
     for kind, rows in enumerate(lengths.prompts):
         queries = rows[(place + kind) % len(rows)]
         cached = rows[(place + kind + 1) % len(rows)] if (place + kind) % 3 == 2 else 0
@@ -62,7 +62,7 @@ def _prompts(one: Heads, place: int, lengths: Lengths) -> Iterator[Fields]:
 
 
 def _decoding(one: Heads, place: int, lengths: Lengths) -> Iterator[Fields]:
-    """One query of each request; one time in four three, of a speculative decoder."""
+    """One query per request; one time in four three, as in speculative decoding."""
     for kind, keys in enumerate(lengths.contexts):
         for turn in range(2):
             length = keys[(place + kind) % len(keys)]
@@ -83,7 +83,7 @@ def _gradients(one: Heads, place: int, lengths: Lengths) -> Iterator[Fields]:
 
 
 def _appending(one: Heads, place: int, lengths: Lengths) -> Iterator[Fields]:
-    """One new row of each request, or a prompt's."""
+    """One new row per request, or a prompt's."""
     for kind, keys in enumerate(lengths.contexts):
         length = keys[(place + kind) % len(keys)]
         rows = 1 if kind % 2 else min(length, lengths.prompts[0][place % 4])
@@ -96,14 +96,14 @@ def _appending(one: Heads, place: int, lengths: Lengths) -> Iterator[Fields]:
 _USES: Mapping[str, Callable[[Heads, int, Lengths], Iterator[Fields]]] = {
     "prefill": _prompts, "decode": _decoding, "backward": _gradients, "append": _appending,
 }  # fmt: skip
-# Queries and keys: one beside the tiles of kernels, fewer queries than keys, and more.
+# Queries and keys: one off the tile sizes of kernels, fewer queries than keys, and more.
 _EDGES = ((1, 1), (1, 2), (1, 129), (2, 1), (7, 65), (63, 63), (65, 63), (64, 128), (127, 129), (129, 127), (257, 1023))
 _EDGE_HEADS = ((1, 1, 64, 64), (3, 1, 128, 128), (4, 2, 40, 40), (8, 8, 72, 72), (5, 5, 96, 96), (2, 2, 192, 128))
-_EDGE_WINDOWS = ((0, 0), (1, 0), (63, 0), (65, 0), (0, 1), (127, 129))  # keys on the left and on the right
-_EDGE_CACHES = (1, 2, 15, 17, 63, 65, 127, 129, 255, 257, 1023, 1025)  # keys, beside ends of pages and of splits
+_EDGE_WINDOWS = ((0, 0), (1, 0), (63, 0), (65, 0), (0, 1), (127, 129))  # keys to the left and to the right
+_EDGE_CACHES = (1, 2, 15, 17, 63, 65, 127, 129, 255, 257, 1023, 1025)  # keys, around page and split boundaries
 _EDGE_SETS = {f"attention-edges-{dtype}": dtype for dtype in _DTYPES}
 _SETS = {f"attention-{part}-{use}-{dtype}": (part, use, dtype) for part in PARTS for use in _USES for dtype in _DTYPES}
-# What leaves a choice, each layer with all lengths of a kind in turns.
+# Uses that leave a choice; each layer takes turns through all lengths of a kind.
 _OPEN, _TURNS = ("prefill", "decode", "backward"), 4
 _WHOLE = {
     f"attention-{name}-{dtype}": (part, dtype, lengths)
@@ -117,11 +117,10 @@ _WHOLE = {
 
 
 def attention_problems(part: str, use: str, turn: int = 0, lengths: Lengths = LENGTHS) -> Iterator[Fields]:
-    """The problems of the models of a part, without element type; some may stand twice.
+    """The problems of a part's models, without element type; some may occur twice.
 
-    Held-out layers whose heads, and what their scores meet, are those of a tuning layer are left out, whatever their
-    lengths. Each ``turn`` meets the layers with other lengths and requests. ValueError for a part that is none of
-    PARTS.
+    Held-out layers with the heads and score modifications of a tuning layer are left out, whatever their lengths. Each
+    ``turn`` pairs the layers with other lengths and requests. Raises ValueError for a part that is not in PARTS.
     """
     if part not in PARTS:
         raise ValueError(f"no part of the models is called {part!r}; allowed: {', '.join(PARTS)}")
@@ -148,7 +147,7 @@ def _images(one: Heads, place: int, use: str, lengths: Lengths) -> Iterator[Fiel
 
 
 def _requests(one: Heads, lengths: Lengths, place: int, queries: int, keys: int) -> int:
-    """Requests of a problem: one of those stated, or as many as the limits of a problem leave."""
+    """Number of requests of a problem: one of those stated, or as many as the problem limits allow."""
     most = min(_MOST_ROWS // queries, _MOST_ELEMENTS // (keys * one.kv * max(one.hdim_q, one.hdim_v)))
     return max(1, min(lengths.requests[place % len(lengths.requests)], most))
 
@@ -181,7 +180,7 @@ def _records(named: str) -> Iterator[Record]:
 
 
 def _edges() -> Iterator[Fields]:
-    """Each pair of lengths forward and backward, masks in turns; windows; caches that are read and appended to."""
+    """Each pair of lengths forward and backward, masks in turns; windows; reads of and appends to caches."""
     for place, (queries, keys) in enumerate(_EDGES):
         for turn, direction in enumerate(("forward", "backward")):
             mask = ("none", "top_left", "bottom_right")[(place + turn) % 3]

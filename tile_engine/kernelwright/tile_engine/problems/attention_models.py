@@ -1,4 +1,4 @@
-"""The attention of public models: heads, and what scores meet."""
+"""The attention of public models: heads, and modifications of scores."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ _KEYS = ("window", "soft_cap", "sinks", "bias", "tokens")
 class Heads:
     """One layer of attention; extents are in elements.
 
-    :ivar window: keys on the left that a query sees, -1 for all.
-    :ivar tokens: rows of an image or a sentence, every one of which sees every other; empty for causal attention.
+    :ivar window: keys to the left that a query sees, -1 for all.
+    :ivar tokens: rows of an image or a sentence, with full attention among them; empty for causal attention.
     """
 
     q: int
@@ -34,12 +34,12 @@ class Heads:
 
 
 def attention_layers(model: Model) -> Iterator[Heads]:
-    """The layers of a model that differ: the one with a window first, where some of a model's layers have one."""
+    """The distinct layers of a model: the one with a window first, if some of its layers have one."""
     known = _features().get(model.name, {})
     if unknown := set(known) - set(_KEYS):
         raise ValueError(f"{model.name}: unknown keys {sorted(unknown)}; allowed: {', '.join(_KEYS)}")
     latent = model.latent
-    if latent:  # as it is computed for prompts: every head has keys and values of its own
+    if latent:  # as computed for prompts: every head has its own keys and values
         extents = (model.heads, model.heads, latent.nope + latent.rope, latent.v)
     else:
         extents = (model.heads, model.kv_heads, model.head_dim, model.head_dim)
@@ -52,7 +52,7 @@ def attention_layers(model: Model) -> Iterator[Heads]:
 
 @cache
 def attention_origins() -> Mapping[tuple[int, ...], tuple[str, str]]:
-    """The first model that has heads of these numbers and sizes (q, kv, hdim_q, hdim_v), and the heads as words."""
+    """The first model with heads of these numbers and sizes (q, kv, hdim_q, hdim_v), and a description of them."""
     by_heads: dict[tuple[int, ...], tuple[str, str]] = {}
     for model in models():
         for one in attention_layers(model):
@@ -63,7 +63,7 @@ def attention_origins() -> Mapping[tuple[int, ...], tuple[str, str]]:
 
 @cache
 def _features() -> Mapping[str, Mapping[str, Any]]:
-    """By name of a model. ValueError for a name that is none."""
+    """Features by model name. Raises ValueError for an unknown name."""
     text = resources.files(__package__).joinpath("data/attention_models.json").read_text("utf-8")
     features: Mapping[str, Mapping[str, Any]] = json.loads(text)["models"]
     if unknown := set(features) - {model.name for model in models()}:

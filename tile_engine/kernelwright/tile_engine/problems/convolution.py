@@ -12,7 +12,7 @@ from kernelwright.tile_engine.problems.models import HELD_OUT, PARTS, TUNING
 from kernelwright.tile_engine.problems.networks import Layer, layers, networks
 
 BATCHES: tuple[tuple[int, ...], ...] = ((1, 2, 3), (4, 7, 8), (16, 24, 32))
-"""Images: single ones, a few, a batch; 3D images meet the first two kinds."""
+"""Numbers of images: single ones, a few, a batch; 3D images use the first two kinds."""
 _DTYPES = ("fp32", "fp16", "bf16")
 _SETS = {
     f"conv-{part}-{direction}-{dims}d-{dtype}": (part, direction, dims, dtype)
@@ -21,7 +21,7 @@ _SETS = {
     for dims in (2, 3)
     for dtype in _DTYPES
 }
-# All directions in turns, so many problems of each number of dimensions.
+# All directions in turns, so this many problems for each number of dimensions.
 _VALIDATION = {2: 250, 3: 50}
 _VALIDATIONS = {f"conv-validation-{dtype}": dtype for dtype in _DTYPES}
 _EDGES = {f"conv-edges-{dtype}": dtype for dtype in _DTYPES}
@@ -29,7 +29,7 @@ _EDGES = {f"conv-edges-{dtype}": dtype for dtype in _DTYPES}
 
 @dataclass(frozen=True)
 class LayerProblem:
-    """A layer with a number of images, and the network that it comes from."""
+    """A layer with a number of images, and the network it comes from."""
 
     layer: Layer
     images: int
@@ -39,10 +39,10 @@ class LayerProblem:
 
 
 def conv_problems(part: str, dims: int) -> tuple[LayerProblem, ...]:
-    """The problems of the networks of a part, each once; the numbers of images follow from a layer's place.
+    """The problems of a part's networks, each once; the number of images follows from a layer's position.
 
-    Held-out layers with the extents of a tuning layer are left out, whatever their images. ValueError for a part that
-    is none of PARTS.
+    Held-out layers with the extents of a tuning layer are left out, whatever their images. Raises ValueError for a part
+    that is not in PARTS.
     """
     if part not in PARTS:
         raise ValueError(f"no part of the networks is called {part!r}; allowed: {', '.join(PARTS)}")
@@ -70,12 +70,12 @@ _LAYER = ("c", "k", "g", "di", "hi", "wi", "z", "y", "x", "stride_h", "pad_h", "
 
 
 def layer_of(record: Record) -> tuple[int, ...]:
-    """What a record says of the layer, whatever its images and direction."""
+    """A record's layer, without images and direction."""
     return tuple(record[name] for name in _LAYER)
 
 
 def conv_families() -> dict[tuple[int, ...], str]:
-    """The family of the first network that has a layer, by :func:`layer_of`."""
+    """The family of the first network with a layer, by :func:`layer_of`."""
     problems = [one for part in PARTS for dims in (2, 3) for one in conv_problems(part, dims)]
     fixed = {"di": 1, "z": 1}
     return {layer_of({**fixed, **_record(one, "forward", "fp32")}): one.family for one in reversed(problems)}
@@ -83,7 +83,7 @@ def conv_families() -> dict[tuple[int, ...], str]:
 
 @cache
 def conv_origins() -> Mapping[tuple[int, ...], tuple[str, str]]:
-    """The first network that has a layer, and the layer as a few words, by :func:`layer_of`."""
+    """The first network with a layer, and a short description of the layer, by :func:`layer_of`."""
     every = [one for part in PARTS for dims in (2, 3) for one in conv_problems(part, dims)]
     fixed = {"di": 1, "z": 1}
     return {

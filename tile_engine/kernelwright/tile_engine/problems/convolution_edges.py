@@ -1,4 +1,4 @@
-"""Convolutions at the edges of kernels: extents beside powers of two, and filters, strides and groups of all kinds."""
+"""Convolutions that are edge cases: extents near powers of two, and all kinds of filters, strides and groups."""
 
 from __future__ import annotations
 
@@ -14,21 +14,21 @@ _FULL = 64  # channels that fill tiles
 _SAME = {"y": 3, "x": 3, "pad_h": 1, "pad_w": 1}
 _PLANE = {"n": 1, "c": 32, "k": 32, "hi": 13, "wi": 13}
 _SOLID = {"n": 1, "c": 16, "k": 24, "di": 5, "hi": 7, "wi": 6}
-# What a loop over filter points may take for granted, one thing at a time, on an image that no power of two fits.
+# Assumptions that a loop over filter points may make, one at a time, on an image that no power of two fits.
 _FILTERS: tuple[Fields, ...] = (
     {"y": 13, "x": 13},  # one output
     {"y": 1, "x": 7, "pad_w": 3},
     {"y": 7, "x": 1, "pad_h": 3},
     {"y": 2, "x": 2, "stride_h": 2, "stride_w": 2},  # the last row and column are never read
-    {"y": 1, "x": 1, "stride_h": 3, "stride_w": 2},  # points that no filter reaches
+    {"y": 1, "x": 1, "stride_h": 3, "stride_w": 2},  # points that no filter reads
     {**_SAME, "stride_h": 2, "stride_w": 1},
     {**_SAME, "stride_h": 5, "stride_w": 5},
     {"y": 3, "x": 3, "dilation_h": 6, "dilation_w": 5, "pad_h": 6, "pad_w": 5},
     {"y": 5, "x": 5, "pad_h": 4, "pad_w": 4},  # more outputs than points
-    {"y": 3, "x": 3, "pad_h": 5, "pad_w": 5},  # outputs of zeros alone
+    {"y": 3, "x": 3, "pad_h": 5, "pad_w": 5},  # outputs that read only padding
     {"y": 15, "x": 15, "pad_h": 1, "pad_w": 1},  # as large as the padded image
 )
-# Groups, channels in and channels out of each.
+# Numbers of groups, input channels and output channels.
 _GROUPS = ((2, 1, 1), (32, 1, 1), (33, 1, 1), (8, 1, 3), (7, 3, 1), (3, 5, 7), (4, 8, 8), (2, 33, 17))
 _DEEP: tuple[Fields, ...] = (
     {"z": 1, "y": 1, "x": 1},
@@ -41,13 +41,13 @@ _DEEP: tuple[Fields, ...] = (
 
 
 def conv_edges() -> Iterator[Fields]:
-    """Each edge in every direction, without element type; no problem has more than 10⁸ operations."""
+    """Each edge case in every direction, without element type; no problem exceeds 10⁸ operations."""
     for fields in (*_extents(), *_shapes()):
         yield from ({"direction": direction, **fields} for direction in DIRECTIONS)
 
 
 def _extents() -> Iterator[Fields]:
-    """Each edge as channels in, channels out, width and images, the rest filling tiles; and with other edges."""
+    """Each edge extent as channels in, channels out, width and images, the rest filling tiles; and with others."""
     for place, edge in enumerate(EDGES):
         other, small = EDGES[(place + 5) % len(EDGES)], EDGES[place % 8]
         yield {"n": 1, "c": edge, "k": _FULL, "hi": 8, "wi": 8, **_SAME}

@@ -18,13 +18,13 @@ ROWS: tuple[tuple[int, ...], ...] = (
     (333, 512, 777, 1000, 1024, 1100),
     (2048, 3000, 4096, 8192, 16384),
 )
-_LAST_TOKENS = 3  # kinds of ROWS that a layer of last tokens meets
-# N and K of shapes that belong to no tuning model but that kernels and numbers were chosen on, before models were read:
+_LAST_TOKENS = 3  # kinds of ROWS for a layer of last tokens
+# N and K of shapes of no tuning model on which kernels and constants were nevertheless chosen before models were read:
 # those of benchmarks/shapes/tuned.json that a held-out model has too.
 _TUNED_BEFORE = {(6144, 6144)}
-# Of operands, and of results where they differ from GemmProblem's default.
+# Of operands, and of results if they differ from GemmProblem's default.
 _DTYPES = {"fp32": "", "fp16": "", "bf16": "", "fp8": "bf16", "int8": ""}
-# One beside powers of two, and fewer than any tile has.
+# One off powers of two, and fewer than any tile has.
 EDGES = (1, 2, 3, 7, 8, 15, 17, 31, 33, 63, 65, 127, 129, 255, 257, 1023, 1025)
 _EDGES = {f"gemm-edges-{dtype}": dtype for dtype in _DTYPES}
 _SETS = {f"gemm-{part}-{dtype}": (part, dtype) for part in PARTS for dtype in _DTYPES}
@@ -34,7 +34,7 @@ _FEW = {f"gemm-{part}-few-{dtype}": (part, dtype) for part in PARTS for dtype in
 
 @dataclass(frozen=True)
 class LayerProblem:
-    """One product of A (m, k) and B (k, n), and the layer that it comes from."""
+    """One product of A (m, k) and B (k, n), and the layer it comes from."""
 
     m: int
     n: int
@@ -46,11 +46,11 @@ class LayerProblem:
 
 
 def layer_problems(part: str) -> tuple[LayerProblem, ...]:
-    """The problems of the models of a part, each shape once: no (m, n, k, epilogue) stands twice.
+    """The problems of a part's models, each shape once: no (m, n, k, epilogue) occurs twice.
 
-    A held-out model may have a weight of extents that something was chosen on; that layer is left out.
-    A layer meets one number of rows of each kind of ROWS. Which one follows from the layer's place in the list, so that
-    adding a model at its end changes no other problem. ValueError for a part that is none of PARTS.
+    A held-out model may have a weight with extents that something was tuned on; that layer is left out. A layer gets
+    one number of rows of each kind of ROWS. Which one follows from the layer's position in the list, so that adding a
+    model at its end changes no other problem. Raises ValueError for a part that is not in PARTS.
     """
     if part not in PARTS:
         raise ValueError(f"no part of the models is called {part!r}; allowed: {', '.join(PARTS)}")
@@ -64,7 +64,7 @@ def layer_problems(part: str) -> tuple[LayerProblem, ...]:
 
 @cache
 def weights() -> Mapping[tuple[int, int], tuple[str, str]]:
-    """Extents (n, k) of the linear layers of all models: the first model that has such a layer, and the layer."""
+    """The first model with a linear layer of extents (n, k), and the layer, by extents."""
     by_extents: dict[tuple[int, int], tuple[str, str]] = {}
     for model in models():
         for layer in linear_layers(model):
@@ -73,9 +73,9 @@ def weights() -> Mapping[tuple[int, int], tuple[str, str]]:
 
 
 def tall_problems() -> tuple[LayerProblem, ...]:
-    """Tuning layers whose K is at least twice their N, with all numbers of rows that leave slices of K a choice.
+    """Tuning layers with K at least twice N, with all numbers of rows for which split-K is a choice.
 
-    They stand beside those of ``layer_problems``, of which they are none.
+    They come in addition to ``layer_problems`` and are not among them.
     """
     problems = layer_problems(TUNING)
     known = {(one.m, one.n, one.k) for one in problems}
@@ -88,9 +88,9 @@ def tall_problems() -> tuple[LayerProblem, ...]:
 
 
 def few_rows_problems(part: str) -> tuple[LayerProblem, ...]:
-    """The layers of a part with every other number of rows from 1 to 256: what a processor is asked for.
+    """The layers of a part with every other number of rows from 1 to 256: typical work for a CPU.
 
-    They stand beside those of ``layer_problems``, of which they are none.
+    They come in addition to ``layer_problems`` and are not among them.
     """
     problems = layer_problems(part)
     known = {(one.m, one.n, one.k) for one in problems}
@@ -131,7 +131,7 @@ def _records(named: str) -> Iterator[Record]:
 
 
 def _edges() -> Iterator[tuple[int, int, int]]:
-    """Each edge as each extent beside two that fill tiles, and with two other edges."""
+    """Each edge value as each extent beside two that fill tiles, and with two other edge values."""
     for place, edge in enumerate(EDGES):
         yield from ((edge, 512, 512), (512, edge, 512), (512, 512, edge))
         yield edge, EDGES[(place + 5) % len(EDGES)], EDGES[(place + 11) % len(EDGES)]

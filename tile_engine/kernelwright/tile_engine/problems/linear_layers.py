@@ -1,4 +1,4 @@
-"""The linear layers of a transformer: each is a product of A (rows, k) with a weight (n, k)."""
+"""The linear layers of a transformer: each is a product of A (rows, k) and a weight (n, k)."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from kernelwright.tile_engine.problems.models import Model
 
 @dataclass(frozen=True)
 class LinearLayer:
-    """A weight of n output and k input features.
+    """A weight with n output and k input features.
 
-    :ivar epilogue: what follows the product in the same kernel, as ``bias_gelu``; empty for nothing.
-    :ivar last_tokens_only: whether the layer sees one row for each sequence instead of one for each token.
+    :ivar epilogue: the epilogue of the product, such as ``bias_gelu``; empty for none.
+    :ivar last_tokens_only: whether the layer sees one row per sequence instead of one per token.
     """
 
     name: str
@@ -25,7 +25,7 @@ class LinearLayer:
 
 
 def linear_layers(model: Model) -> tuple[LinearLayer, ...]:
-    """Projections that share their input are one product."""
+    """The linear layers of a model; projections that share their input are one product."""
     return (*_attention(model), *_feed_forward(model), *_output(model))
 
 
@@ -53,7 +53,7 @@ def _attention(model: Model) -> Iterator[LinearLayer]:
 def _feed_forward(model: Model) -> Iterator[LinearLayer]:
     of = " of one expert" if model.experts else ""
     bias = ["bias"] if model.bias else []
-    if model.gated:  # the activation takes two columns of the product, which no epilogue of a plain product does
+    if model.gated:  # the activation reads two columns of the product, which no epilogue of a plain product does
         yield LinearLayer(f"gate and up{of}", 2 * model.ffn, model.hidden, "_".join(bias))
         yield LinearLayer(f"down{of}", model.hidden, model.ffn, "_".join(bias))
     else:

@@ -1,4 +1,4 @@
-"""Public models: the extents from which the problems of their layers follow."""
+"""Public models: the extents that determine the problems of their layers."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ class Model:
     """A transformer.
 
     :ivar part: ``tuning`` if kernels, rules and constants may be chosen on its layers, else ``held-out``.
-    :ivar hidden: width of the residual stream, in elements, as are all extents.
-    :ivar ffn: inner width of the feed-forward block, of one expert in a mixture.
+    :ivar hidden: width of the residual stream, in elements, like all extents.
+    :ivar ffn: inner width of the feed-forward block, or of one expert in a mixture.
     :ivar gated: whether the block has two input projections, one of which gates the other.
-    :ivar experts: feed-forward blocks of a layer that each token is routed over; 0 for a dense model.
+    :ivar experts: number of feed-forward blocks per layer that tokens are routed to; 0 for a dense model.
     :ivar vocabulary: rows of the output projection; 0 without one.
     """
 
@@ -50,13 +50,13 @@ class Model:
 
 
 def models() -> tuple[Model, ...]:
-    """Every model of ``data/models.json``, in its order."""
+    """Every model of ``data/models.json``, in order."""
     text = resources.files(__package__).joinpath("data/models.json").read_text("utf-8")
     return tuple(map(read_model, json.loads(text)["models"]))
 
 
 def read_model(record: dict[str, Any]) -> Model:
-    """A model of its JSON record. ValueError for an unknown key or a part that is none of PARTS."""
+    """Read a model from its JSON record. Raises ValueError for an unknown key or a part that is not in PARTS."""
     if unknown := set(record) - {field.name for field in fields(Model)}:
         raise ValueError(f"{record.get('name')}: unknown keys {sorted(unknown)}")
     if record["part"] not in PARTS:

@@ -18,9 +18,9 @@ class Network:
     """A convolutional network.
 
     :ivar dims: 2 or 3.
-    :ivar stages: extent of the image along each dimension, and channels.
-    :ivar layers: kinds of the layers of a stage.
-    :ivar stem: extent of the filter of the first layer, which halves the image; 0 for none.
+    :ivar stages: extent of the image in each dimension, and channels.
+    :ivar layers: kinds of layers of a stage.
+    :ivar stem: filter extent of the first layer, which halves the image; 0 for none.
     """
 
     name: str
@@ -34,7 +34,7 @@ class Network:
 
 @dataclass(frozen=True)
 class Layer:
-    """One convolution; extents are the same along each dimension."""
+    """One convolution; extents are equal in all dimensions."""
 
     c: int
     k: int
@@ -47,13 +47,13 @@ class Layer:
 
 
 def networks() -> tuple[Network, ...]:
-    """Every network of ``data/conv_models.json``. ValueError for an unknown key, part or kind of layer."""
+    """Every network of ``data/conv_models.json``. Raises ValueError for an unknown key, part or kind of layer."""
     text = resources.files(__package__).joinpath("data/conv_models.json").read_text("utf-8")
     return tuple(map(read_network, json.loads(text)["networks"]))
 
 
 def read_network(record: dict[str, Any]) -> Network:
-    """A network of its JSON record. ValueError for an unknown key, part or kind of layer."""
+    """Read a network from its JSON record. Raises ValueError for an unknown key, part or kind of layer."""
     if unknown := set(record) - {field.name for field in fields(Network)}:
         raise ValueError(f"{record.get('name')}: unknown keys {sorted(unknown)}")
     if record["part"] not in PARTS:

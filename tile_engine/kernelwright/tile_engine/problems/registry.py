@@ -14,12 +14,12 @@ from kernelwright.tile_engine.registry import OPERATIONS
 
 _EXAMPLE = '{"m": 16, "n": 4096, "k": 4096}'
 KEYS: tuple[str, ...] = tuple(key for one in OPERATIONS.values() for key in one.problem_sets.keys)
-"""Each key is for one operation, which the first word names."""
+"""Problem sets by key; the first word of a key names its operation."""
 
 
 def operation_of(named: str) -> str:
     """The name of the operation that a key is for, that a JSON file states as ``op``, or whose columns alone have all
-    names of its first record; empty if nothing says one. ValueError for what is neither a key nor a file."""
+    names of its first record; empty if nothing says one. Raises ValueError for what is neither a key nor a file."""
     key = next((one.name for one in OPERATIONS.values() if named in one.problem_sets.keys), "")
     if key:
         return key
@@ -36,10 +36,10 @@ def operation_of(named: str) -> str:
 
 
 def problems(operation: Measurable, named: str) -> tuple[Record, ...]:
-    """The records of a key of KEYS, or of the JSON file ``named``.
+    """The records of a key in KEYS, or of the JSON file ``named``.
 
-    A file holds a list of records, or an object with the list under ``problems`` and the operation under ``op``.
-    ValueError for an unknown key, a file that cannot be read, an illegal record, or no record at all.
+    A file holds a list of records, or an object with the list under ``problems`` and the operation under ``op``. Raises
+    ValueError for an unknown key, an unreadable file, an illegal record, or no record at all.
     """
     own = operation.problem_sets
     if named in own.keys:
@@ -78,7 +78,7 @@ def _content(named: str) -> object:
 
 
 def _checked(operation: Measurable, one: object, named: str, place: int) -> Record:
-    """A record with every column; ValueError says which entry is wrong."""
+    """Check a record and complete its columns; ValueError says which entry is wrong."""
     where = f"problem {place} of {named}"
     if not isinstance(one, Mapping):
         raise ValueError(f"{where} is {one!r}; write an object such as {_EXAMPLE}")

@@ -1,1 +1,1 @@
-"""Selection that measures the best few kernels of a problem once, and remembers which one won."""
+"""Selection that measures the best few kernels of a problem once, and remembers the fastest one."""

@@ -1,4 +1,4 @@
-"""A selection for ``Dispatcher``: the best few pairs of kernel and value of a ranking are timed once per problem."""
+"""A selection for ``Dispatcher`` that times the best few ranked pairs of kernel and value once per problem."""
 
 from __future__ import annotations
 
@@ -15,17 +15,18 @@ from kernelwright.tile_engine.registry import OPERATIONS
 from kernelwright.tile_engine.remembering.memory import describe_device, key_of, read_memory, remember
 
 SETTINGS = Settings(warmup=2, duration_s=0.05, rounds=5, verify=True)
-"""How kernels are timed unless a user says otherwise."""
+"""Default settings for timing kernels."""
 
 
 class MeasuredSelection:
     """``Dispatcher(library, device=…, selection=MeasuredSelection(library, "memory.json", device=…))``.
 
-    The first time that a problem occurs, the ``top_k`` pairs that ``base`` ranks first are checked and timed in this
-    process, on operands of its own, and the file remembers their times for this device, driver and library. A pair is a
-    kernel and a value of what the problem leaves open: slices of a sum, splits of keys. Later, and in other processes,
-    the remembered times decide. Problems that the tile engine cannot pose, further stages of a plan and simulated
-    devices are left to ``base``. ``Dispatcher.select(problem, top_k=3, measure=True)`` does this for one problem.
+    When a problem occurs for the first time, the ``top_k`` pairs that ``base`` ranks first are checked and timed in
+    this process, on operands of its own, and the file stores their times for this device, driver and library. A pair is
+    a kernel and a value of what the problem leaves open: slices of a sum, splits of keys. Later, and in other
+    processes, the stored times decide. Problems that the tile engine cannot pose, further stages of a plan and
+    simulated devices are left to ``base``. ``Dispatcher.select(problem, top_k=3, measure=True)`` does this for one
+    problem.
     """
 
     __name__ = "measured times"
@@ -39,9 +40,9 @@ class MeasuredSelection:
         base: str | Heuristic | Dispatcher = "auto",
         settings: Settings = SETTINGS,
     ) -> None:
-        """``base`` ranks: a selection of :class:`Dispatcher`, or a dispatcher of the same libraries.
+        """``base`` ranks the kernels: a selection of :class:`Dispatcher`, or a dispatcher with the same libraries.
 
-        ValueError for a ``top_k`` below 1, or a file that is no memory of measured times.
+        Raises ValueError for a ``top_k`` below 1, or a file that does not store measured times.
         """
         if top_k < 1:
             raise ValueError(f"top_k is {top_k}; allowed: at least 1")
@@ -53,7 +54,7 @@ class MeasuredSelection:
         self._where: str | None = None
 
     def __call__(self, problem: Any, candidates: Sequence[Candidate]) -> list[float]:
-        """A score for each pair: microseconds if they were measured, infinite if others were; else ``base``'s."""
+        """Score each pair: microseconds if it was measured, infinity if only others were; else ``base``'s score."""
         pairs = [(one.identity, one.value) for one in candidates]
         scores = self._ranking(problem, set(pairs))
         operation, record = self.record(problem)
@@ -64,14 +65,14 @@ class MeasuredSelection:
         return [scores.get(pair, math.inf) for pair in pairs]
 
     def record(self, problem: object) -> tuple[Measurable | None, Record | None]:
-        """The operation and the record that a problem is measured by; None for one that is left to ``base``."""
+        """The operation and the record by which a problem is measured; None for one that is left to ``base``."""
         for operation in () if self._device.simulated else OPERATIONS.values():
             if (record := operation.record_of(problem)) is not None:
                 return operation, record
         return None, None
 
     def _ranking(self, problem: Any, pairs: set[Pair]) -> dict[Pair, float]:
-        """The scores that ``base`` gives pairs of one stage, best first."""
+        """Scores by ``base`` of the pairs of one stage, best first."""
         scores = {
             (kernel.identity, value.value): value.score
             for stage in self._base.explain(problem).stages
@@ -81,13 +82,13 @@ class MeasuredSelection:
         return {pair: score for pair, score in scores.items() if score is not None}
 
     def _times(self, operation: Measurable, record: Record, ranked: Mapping[Pair, float]) -> dict[Pair, float]:
-        """Remembered or new. SelectionError if none of the first pairs computes the problem right."""
+        """Stored or new times. Raises SelectionError if none of the first pairs computes the problem correctly."""
         if self._where is None:
             self._where = describe_device(self._device)
         digest = "+".join(sorted(library.manifest.sha256 for library in self._libraries))
         key = key_of(self._where, digest, record)
         if key not in self._known:
-            self._known = read_memory(self._memory)  # another process may have measured
+            self._known = read_memory(self._memory)  # another process may have measured in the meantime
         if key not in self._known:
             times = self._measured(operation, record, [*ranked][: self._top_k])
             remember(self._memory, {key: times})
@@ -96,7 +97,7 @@ class MeasuredSelection:
         return {pair: known[label(pair)] for pair in ranked if label(pair) in known}
 
     def _measured(self, operation: Measurable, record: Record, pairs: Sequence[Pair]) -> dict[str, float]:
-        """Microseconds by the label of a pair."""
+        """Microseconds by pair label."""
         measurement = Measurement(self._libraries, self._device, operation, self._settings)
         reports = list(measurement.run_pairs(record, pairs, lambda identity: None))
         times = {

@@ -1,4 +1,4 @@
-"""The file that remembers measured times, by device, driver, library and problem."""
+"""The file that stores measured times, by device, driver, library and problem."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ from kernelwright.tile_engine.measuring.gpu import load_driver, load_runtime
 
 VERSION = 2
 Times = Mapping[str, float]
-"""Microseconds by the identity of a kernel, with a colon and a value behind it where the problem leaves one open."""
+"""Microseconds by kernel identity, with ``:value`` appended if the problem leaves a value open."""
 
 
 def key_of(device: str, library_sha256: str, record: Mapping[str, Any]) -> str:
-    """The key of an entry; ``device`` is what :func:`describe_device` says."""
+    """The key of an entry; ``device`` is the text of :func:`describe_device`."""
     return json.dumps([device, library_sha256, dict(record)], sort_keys=True)
 
 
 def read_memory(path: str | os.PathLike[str]) -> dict[str, dict[str, float]]:
-    """The entries of a file, none if it is missing or empty. ValueError for one that is no memory of this version."""
+    """The entries of a file; none if it is missing or empty. ValueError for a file of another kind or version."""
     file = Path(path)
     if not file.exists() or not file.stat().st_size:
         return {}
@@ -46,7 +46,7 @@ def _time(raw: object) -> float:
 
 
 def remember(path: str | os.PathLike[str], entries: Mapping[str, Times]) -> None:
-    """Add entries, in place of those with their keys. Processes that do so at once wait for each other."""
+    """Add entries, replacing those with the same keys. Concurrent processes wait for each other."""
     with locked(Path(path)) as file:
         merged = {**read_memory(file), **{key: dict(times) for key, times in entries.items()}}
         lines = ",\n".join(f"  {json.dumps(key)}: {json.dumps(merged[key])}" for key in sorted(merged))
@@ -54,13 +54,13 @@ def remember(path: str | os.PathLike[str], entries: Mapping[str, Times]) -> None
 
 
 def merge_memories(paths: Sequence[str | os.PathLike[str]], path: str | os.PathLike[str]) -> None:
-    """Add the entries of files to those in ``path``, which may not exist yet. ValueError for what is no memory."""
+    """Add the entries of files to those in ``path``, which need not exist yet. ValueError for other kinds of files."""
     for each in paths:
         remember(path, read_memory(each))
 
 
 def describe_device(device: Device) -> str:
-    """Name of the processor or GPU, with cores or driver. DeviceError if a GPU's driver is missing."""
+    """Name of the processor or GPU, with cores or driver. Raises DeviceError if a GPU's driver is missing."""
     name, version = ctypes.create_string_buffer(256), ctypes.c_int()
     if device.kind == "hip":
         runtime = load_runtime()

@@ -1,4 +1,4 @@
-"""``Dispatcher.select(problem, top_k=3, measure=True)``: one problem measured once, and its plan kept."""
+"""``Dispatcher.select(problem, top_k=3, measure=True)``: measures one problem once, and keeps its plan."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _measuring: weakref.WeakKeyDictionary[Dispatcher, dict[_Key, tuple[MeasuredSelec
 
 
 def select(dispatcher: Dispatcher, problem: Any, top_k: int | None, memory: str | os.PathLike[str] | None) -> None:
-    """See :meth:`Dispatcher.select`. SelectionError for what cannot be measured, and what that says."""
+    """See :meth:`Dispatcher.select`. Raises SelectionError for a problem that cannot be measured."""
     path = Path(memory) if memory is not None else default_memory()
     selection, measured = _of(dispatcher, TOP_K if top_k is None else top_k, path)
     if selection.record(problem) == (None, None):
@@ -38,7 +38,7 @@ def default_memory() -> Path:
 
 
 def _of(dispatcher: Dispatcher, top_k: int, memory: Path) -> tuple[MeasuredSelection, Dispatcher]:
-    """What measures for a dispatcher, which ranks as the dispatcher itself does."""
+    """A selection that measures and ranks like the dispatcher, and a dispatcher that uses it."""
     known = _measuring.setdefault(dispatcher, {})
     key = str(memory), top_k
     if key not in known:

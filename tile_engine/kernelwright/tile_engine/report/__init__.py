@@ -1,1 +1,1 @@
-"""One self-contained HTML page of a table: charts, best kernels, regret, failures, regressions."""
+"""A self-contained HTML page for a table: charts, best kernels, regret, failures, regressions."""

@@ -1,4 +1,4 @@
-"""Charts as SVG or PNG, in colours that read on light and dark pages alike."""
+"""Charts as SVG or PNG, in colours that work on light and dark pages."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ from kernelwright.tile_engine.results.analysis import Timed, best
 from kernelwright.tile_engine.results.cover import Step
 
 Chart = Figure
-_METADATA = ("Date", "Creator", "Format", "Type")  # which a page has no use for
+_METADATA = ("Date", "Creator", "Format", "Type")  # of no use to a page
 _NEUTRAL = "#808080"
-# Of Okabe and Ito's palette, which colour-blind readers tell apart: https://jfly.uni-koeln.de/color
+# From Okabe and Ito's palette, which colour-blind readers can distinguish: https://jfly.uni-koeln.de/color
 _BLUE, _ORANGE = "#3b8fd4", "#e69f00"
 MOST_KERNELS, MOST_PROBLEMS = 30, 60
-"""The most kernels and problems that a heat map shows."""
+"""Maximum numbers of kernels and problems in a heat map."""
 
 
 def roofline(times: Sequence[Timed], roof: tuple[float, float] | None) -> Figure:
@@ -45,7 +45,7 @@ def roofline(times: Sequence[Timed], roof: tuple[float, float] | None) -> Figure
 
 
 def cover_curve(steps: Sequence[Step], cost: str) -> Figure:
-    """How near the first kernels of a cover come to the best ones, over what they cost."""
+    """Speed of the first kernels of a cover relative to the best ones, over their cost."""
     figure, axes = _axes(cost, "share of the best kernel's speed")
     axes.plot([step.cost for step in steps], [step.efficiency for step in steps], "o-", ms=3, color=_BLUE, label="mean")
     axes.plot([step.cost for step in steps], [step.worst for step in steps], "s--", ms=3, color=_ORANGE, label="worst")
@@ -57,7 +57,7 @@ def cover_curve(steps: Sequence[Step], cost: str) -> Figure:
 
 
 def heat_map(times: Sequence[Timed]) -> Figure:
-    """Shares of the best kernel's speed: kernels, those that are best most often first, over problems."""
+    """Fractions of the best kernel's speed: kernels, those that are best most often first, over problems."""
     fastest = best(times)
     wins: dict[str, int] = {}
     for one in fastest.values():
@@ -80,7 +80,7 @@ def heat_map(times: Sequence[Timed]) -> Figure:
 
 
 def predicted_rates(tflops: Sequence[float], rates: Sequence[float]) -> Figure:
-    """Measured rates over those that a model predicts."""
+    """Measured rates over a model's predictions."""
     figure, axes = _axes("predicted TFLOP/s", "measured TFLOP/s", height=5)
     predicted = [max(rate, 1e-6) for rate in rates]
     axes.loglog(predicted, tflops, ".", ms=3, color=_BLUE)
@@ -90,9 +90,9 @@ def predicted_rates(tflops: Sequence[float], rates: Sequence[float]) -> Figure:
 
 
 def svg(figure: Figure, label: str) -> str:
-    """The figure as an ``<svg>`` element without a background; equal figures give equal text.
+    """Render the figure as an ``<svg>`` element without a background; equal figures give equal text.
 
-    ``label`` is what a reader hears who does not see it.
+    ``label`` is the text for screen readers.
     """
     with matplotlib.rc_context({"svg.hashsalt": "kernelwright", "svg.fonttype": "none"}):
         text = io.StringIO()
@@ -120,7 +120,7 @@ def _axes(x: str, y: str, height: float = 3.2) -> tuple[Figure, Any]:
 
 
 def _intensity(one: Timed) -> float:
-    """Operations per byte: both rates are of the same time."""
+    """Operations per byte, the ratio of two rates over the same time."""
     return float(one.cells["tflops"]) * 1e12 / (float(one.cells["bandwidth_gb_s"]) * 1e9)
 
 

@@ -1,4 +1,4 @@
-"""The page: what a table says, with charts inside, as one file that needs nothing else."""
+"""The report page: the contents of a table, with embedded charts, as one self-contained file."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ from kernelwright.tile_engine.results.cover import Step, greedy_cover
 from kernelwright.tile_engine.results.row import peak_rates
 
 Cost = Mapping[str, float]
-"""Seconds of compiling by identity."""
-_MOST_LISTED = 50  # failures, regressions
+"""Compile time in seconds by identity."""
+_MOST_LISTED = 50  # failures or regressions
 _LABELS = {
     "roofline": "Rate of the fastest kernel of each problem over operations per byte",
     "cover": "Share of the fastest kernel's speed that few kernels reach",
@@ -52,10 +52,10 @@ class Input:
 def page(
     table: Input, columns: Sequence[str], arch: Arch | None, earlier: Input | None = None, cost: Cost | None = None
 ) -> str:
-    """HTML. ``columns`` are those of a problem; ``arch`` draws the roof; ``earlier`` is compared with the table.
+    """Render HTML. ``columns`` are a problem's; ``arch`` gives the roof; ``earlier`` is compared with the table.
 
-    A table without a single time has no charts. ValueError for an earlier table of other problems, and for kernels
-    without a ``cost`` where one is given.
+    A table without any time has no charts. Raises ValueError for an earlier table of other problems, and for kernels
+    without a ``cost`` if costs are given.
     """
     times = timed(table.rows)
     if earlier:
@@ -102,7 +102,7 @@ def _problems(rows: Iterable[Cells]) -> set[int]:
 
 
 def _refusals(rows: Sequence[Cells]) -> list[tuple[str, int, int, int]]:
-    """Each reason with the numbers of its pairs, kernels and problems, the most frequent first."""
+    """Each reason with its numbers of pairs, kernels and problems, most frequent first."""
     by_reason: dict[str, list[Cells]] = {}
     for row in rows:
         if row["status"] == REFUSED:
@@ -114,7 +114,7 @@ def _refusals(rows: Sequence[Cells]) -> list[tuple[str, int, int, int]]:
 
 
 def _cover(times: Sequence[Timed], cost: Cost | None) -> list[Step]:
-    """By the number of kernels, or by the seconds that they take to compile."""
+    """The cover by number of kernels, or by their compile time in seconds."""
     if cost is None:
         return greedy_cover(times)
     if unknown := sorted({one.identity for one in times} - set(cost)):
@@ -125,7 +125,7 @@ def _cover(times: Sequence[Timed], cost: Cost | None) -> list[Step]:
 def _figures(
     times: Sequence[Timed], steps: Sequence[Step], roof: tuple[float, float] | None, cost: Cost | None
 ) -> dict[str, charts.Chart]:
-    """The charts by name; none without a time."""
+    """The charts by name; none without times."""
     if not times:
         return {}
     return {
@@ -136,7 +136,7 @@ def _figures(
 
 
 def write_pngs(table: Input, arch: Arch | None, folder: Path, cost: Cost | None = None) -> list[Path]:
-    """Each chart as a PNG file in ``folder``."""
+    """Write each chart as a PNG file to ``folder``."""
     folder.mkdir(parents=True, exist_ok=True)
     written = []
     times = timed(table.rows)
@@ -147,7 +147,7 @@ def write_pngs(table: Input, arch: Arch | None, folder: Path, cost: Cost | None 
 
 
 def _roof(table: Input, arch: Arch | None) -> tuple[float, float] | None:
-    """Peak operations and bytes per second; None where rows differ in dtype or units, or the arch states no peak."""
+    """Peak operations and bytes per second; None if rows differ in dtype or units, or the arch states no peak."""
     dtypes = {row.get("dtype", "") for row in table.rows if row["latency_ms"]}
     units = {int(row.get("units") or 0) for row in table.rows if row["latency_ms"]}
     return peak_rates(arch, dtypes.pop(), units.pop()) if arch and len(dtypes) == len(units) == 1 else None

@@ -1,1 +1,1 @@
-"""Tables of what was measured: CSV, JUnit."""
+"""Tables of measurements: CSV, JUnit."""

@@ -1,4 +1,4 @@
-"""What a table of rows says: the best kernel of each problem, efficiencies, the selector's regret, regressions."""
+"""Analysis of a table: the best kernel of each problem, efficiencies, the selector's regret, regressions."""
 
 from __future__ import annotations
 
@@ -11,19 +11,19 @@ from kernelwright.tile_engine.measuring.measure import OK
 
 TOP = (1, 3, 5)
 Cells = Mapping[str, str]
-"""A row as CSV holds it: every value a text."""
+"""A row as in a CSV file: all values are text."""
 
 
 @dataclass(frozen=True)
 class Timed:
-    """A right kernel on a problem.
+    """A correct kernel on a problem.
 
     :ivar problem: the problem's index.
-    :ivar choices: what was chosen for the launch, such as ``split_k=4``; empty if nothing was open.
+    :ivar choices: choices of the launch, such as ``split_k=4``; empty if nothing was open.
     :ivar milliseconds: median time of a launch.
     :ivar selected: whether the dispatcher chooses this kernel for the problem.
-    :ivar rank: its place in the dispatcher's ranking, from 1; 0 where the table does not say.
-    :ivar stages: identities of the kernels that its plan has beside it, to prepare or to finish.
+    :ivar rank: its rank by the dispatcher, from 1; 0 if the table does not state it.
+    :ivar stages: identities of the other kernels of its plan, which prepare or finish its work.
     """
 
     problem: int
@@ -38,9 +38,9 @@ class Timed:
 
 
 def timed(rows: Iterable[Cells]) -> list[Timed]:
-    """The rows with times, of kernels that compute a problem's result and do not only prepare or finish it.
+    """The rows with times, for kernels that compute a problem's result rather than just prepare or finish it.
 
-    Of several rows of a kernel, problem and choices it is the last, which a repeated run appended.
+    Of several rows for a kernel, problem and choices, the last one counts, which a repeated run appended.
     """
     latest: dict[tuple[int, str, str], Timed] = {}
     for cells in rows:
@@ -65,10 +65,10 @@ def best(times: Sequence[Timed]) -> dict[int, Timed]:
 
 @dataclass(frozen=True)
 class Counted:
-    """A right kernel on a problem of a simulated device.
+    """A correct kernel on a problem of a simulated device.
 
-    :ivar instructions: how many were executed, by class.
-    :ivar total: of all classes.
+    :ivar instructions: numbers of executed instructions, by class.
+    :ivar total: number over all classes.
     """
 
     problem: int
@@ -79,7 +79,7 @@ class Counted:
 
 
 def fewest_instructions(rows: Iterable[Cells]) -> list[Counted]:
-    """The kernel with the fewest instructions of each problem that has counts; what is auxiliary does not count."""
+    """The kernel with the fewest instructions for each problem with counts; auxiliary kernels do not count."""
     fewest: dict[int, Counted] = {}
     for cells in rows:
         if cells["status"] != OK or not cells.get("instructions") or cells.get("auxiliary"):
@@ -95,11 +95,11 @@ def fewest_instructions(rows: Iterable[Cells]) -> list[Counted]:
 
 @dataclass(frozen=True)
 class Efficiency:
-    """Shares of the best kernel's speed that the selected kernels reach, over ``problems`` problems.
+    """Fractions of the best kernel's speed that the selected kernels reach, over ``problems`` problems.
 
-    :ivar lowest: the problems with the lowest shares, worst first.
-    :ivar top: mean share of the fastest of the first 1, 3 and 5 kernels of the ranking, as if these were measured
-        again; empty where a table has no ranks.
+    :ivar lowest: the problems with the lowest fractions, worst first.
+    :ivar top: mean fraction for the fastest of the top 1, 3 and 5 kernels of the ranking, as if these were measured
+        again; empty if a table has no ranks.
     """
 
     problems: int
@@ -111,7 +111,7 @@ class Efficiency:
     top: Mapping[int, float] = field(default_factory=dict)
 
     def as_json(self) -> dict[str, Any]:
-        """Plain values, without the single problems."""
+        """JSON values, without the individual problems."""
         return {name: value for name, value in vars(self).items() if name != "lowest"}
 
     def __str__(self) -> str:
@@ -124,9 +124,9 @@ class Efficiency:
 
 
 def selection_efficiency(times: Sequence[Timed], worst: int = 10) -> Efficiency | None:
-    """How good the dispatcher's choices are; None where no row is marked as selected.
+    """Efficiency of the dispatcher's choices; None if no row is marked as selected.
 
-    A share is the time of the fastest kernel over the time of the selected one. A problem counts where the selected
+    A fraction is the time of the fastest kernel over the time of the selected one. A problem counts if the selected
     kernel has a time.
     """
     fastest = best(times)
@@ -147,7 +147,7 @@ def selection_efficiency(times: Sequence[Timed], worst: int = 10) -> Efficiency 
 
 
 def _top(times: Sequence[Timed], fastest: Mapping[int, float]) -> dict[int, float]:
-    """Mean over the problems of ``fastest`` of the share that the fastest of the first kernels reaches."""
+    """Mean fraction that the fastest of the top kernels reaches, over the problems of ``fastest``."""
     ranked: dict[int, list[Timed]] = {problem: [] for problem in fastest}
     for one in times:
         if one.rank and one.problem in ranked:
@@ -182,7 +182,7 @@ def changes(old: Sequence[Timed], new: Sequence[Timed]) -> list[Change]:
 
 
 def broken(old: Sequence[Timed], rows: Iterable[Cells]) -> list[Cells]:
-    """Rows without a time of pairs of kernel and problem that had one in an earlier table, the last row of each."""
+    """Rows without a time for pairs of kernel and problem that had one in an earlier table, the last row of each."""
     rows = list(rows)
     before = {(one.problem, one.identity) for one in old}
     right = {(one.problem, one.identity) for one in timed(rows)}
@@ -191,7 +191,7 @@ def broken(old: Sequence[Timed], rows: Iterable[Cells]) -> list[Cells]:
 
 
 def require_same_problems(old: Iterable[Cells], new: Iterable[Cells], columns: Sequence[str]) -> None:
-    """ValueError where a number means another problem in the other table; ``columns`` are those of a problem."""
+    """Raise ValueError if a number means different problems in the two tables; ``columns`` are a problem's."""
     known = {row["problem_idx"]: [row[column] for column in columns] for row in old}
     for row in new:
         if known.get(row["problem_idx"], own := [row[column] for column in columns]) != own:

@@ -1,4 +1,4 @@
-"""Which few kernels serve a set of problems best: a greedy cover."""
+"""The few kernels that serve a set of problems best: a greedy cover."""
 
 from __future__ import annotations
 
@@ -9,18 +9,18 @@ from dataclasses import dataclass
 from kernelwright.tile_engine.results.analysis import Timed, best
 
 UNSERVED = 0.01
-"""Share of the best kernel's speed that counts where no chosen kernel serves a problem."""
+"""Fraction of the best kernel's speed assumed if no chosen kernel serves a problem."""
 
 
 @dataclass(frozen=True)
 class Step:
-    """A kernel that the cover adds, and where that leaves it.
+    """A kernel added by the cover, and the state of the cover after it.
 
     :ivar efficiency: geometric mean over problems of the best chosen kernel's speed ÷ the best kernel's speed.
-    :ivar worst: the least of these shares.
-    :ivar cost: of all kernels chosen so far, companions among them.
-    :ivar companions: identities of kernels that no earlier step brought and that plans with this kernel need, to
-        prepare or to finish what it computes.
+    :ivar worst: the lowest of these ratios.
+    :ivar cost: cost of all kernels chosen so far, including companions.
+    :ivar companions: identities of kernels that no earlier step added and that plans with this kernel need to prepare
+        or finish its work.
     """
 
     identity: str
@@ -37,11 +37,11 @@ def greedy_cover(
     given: Collection[str] = (),
     reach: float = math.inf,
 ) -> list[Step]:
-    """Kernels in the order in which they gain most for their cost, until none gains anything or they reach a share.
+    """Kernels in order of gain per cost, until none gains anything or ``reach`` is reached.
 
-    The gain of a kernel is the rise of the sum of logarithms of shares; ``cost`` of an identity, in any unit, divides
-    it, with that of the companions that it needs and that are not there yet. Equal gains are decided by identity, so
-    equal tables give equal covers. Identities ``given`` are there from the start, and are no steps.
+    The gain of a kernel is the increase of the sum of logarithms of speed ratios, divided by its ``cost``, in any unit,
+    plus the cost of companions that it needs and that are not chosen yet. Ties are broken by identity, so equal tables
+    give equal covers. Identities ``given`` are chosen from the start and are not steps.
     """
     shares, names, needs = _shares(times)
     reached = reached_by(times, given)
@@ -67,7 +67,7 @@ def greedy_cover(
 
 
 def reached_by(times: Sequence[Timed], identities: Collection[str]) -> dict[int, float]:
-    """Of each problem, the share of the best kernel's speed that the best of these kernels has, at least UNSERVED."""
+    """For each problem, the best of these kernels' fraction of the best kernel's speed, at least UNSERVED."""
     shares, _, _ = _shares(times)
     reached = dict.fromkeys(best(times), UNSERVED)
     for identity in identities:
@@ -81,7 +81,7 @@ def mean_share(reached: Mapping[int, float]) -> float:
 
 
 def _shares(times: Sequence[Timed]) -> tuple[dict[str, dict[int, float]], dict[str, str], dict[str, set[str]]]:
-    """Shares of the best kernel's speed by identity and problem, names, and the companions of plans."""
+    """Fractions of the best kernel's speed by identity and problem, names, and the companions of plans."""
     fastest = {problem: one.milliseconds for problem, one in best(times).items()}
     shares: dict[str, dict[int, float]] = {}
     names: dict[str, str] = {}

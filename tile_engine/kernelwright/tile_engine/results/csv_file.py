@@ -1,4 +1,4 @@
-"""A CSV file of rows that grows while they are measured, and that a later run continues."""
+"""A CSV file of rows that grows during measurement and that a later run continues."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class CsvFile:
     """Appends rows, each on disk before the next is measured."""
 
     def __init__(self, path: Path, columns: Sequence[str], append: bool) -> None:
-        """ValueError if the file has rows and ``append`` is false, if its columns are others, or if a run writes it."""
+        """Open the file. ValueError if it has rows and not ``append``, has other columns, or a run is writing it."""
         self._columns = columns
         path.parent.mkdir(parents=True, exist_ok=True)
         self._file = path.open("a", newline="", encoding="utf-8")
@@ -59,7 +59,7 @@ class CsvFile:
         self._file.close()
 
     def write(self, row: Row) -> None:
-        """Append a row. KeyError for one without a column."""
+        """Append a row. Raises KeyError for one without a column."""
         self._writer.writerow({column: row[column] for column in self._columns})
         self._file.flush()
         os.fsync(self._file.fileno())
@@ -80,14 +80,15 @@ def write_best(path: Path, times: Sequence[Timed], columns: Sequence[str]) -> No
 
 
 def read_columns(path: Path) -> Sequence[str]:
-    """The names in the first line, of a file that gzip compressed too."""
+    """Column names from the first line of a file, which may be gzip-compressed."""
     return columns_of(read_text(path), path)
 
 
 def read_rows(path: Path) -> list[dict[str, str]]:
-    """All whole rows, of a file that gzip compressed too; a last line that was cut off is left out.
+    """All complete rows of a file, which may be gzip-compressed; a truncated last line is skipped.
 
-    ValueError for what is no table of this engine: a column is missing, or a cell is no number where there must be one.
+    Raises ValueError for a file that is not a table of this engine: a column is missing, or a cell that must be a
+    number is not.
     """
     text = read_text(path)
     rows = rows_of(text[: text.rfind("\n") + 1], path, _NEEDED)
@@ -107,7 +108,7 @@ def _is_number(cell: str, whole: bool) -> bool:
 
 
 def read_tables(paths: Sequence[Path]) -> list[dict[str, str]]:
-    """The rows of several files, whose problems get numbers of their own."""
+    """The rows of several files, with problems renumbered."""
     all_rows: list[dict[str, str]] = []
     first = 0
     for path in paths:
@@ -118,9 +119,9 @@ def read_tables(paths: Sequence[Path]) -> list[dict[str, str]]:
 
 
 def measured_before(path: Path, records: Sequence[Record], device: str) -> set[tuple[int, str]]:
-    """Numbers of problems and identities of kernels that a file has rows of, on a device.
+    """Pairs of problem number and kernel identity that a file has rows for, on a device.
 
-    ValueError if a problem of the file has another number among ``records``.
+    Raises ValueError if a problem of the file has another number among ``records``.
     """
     pairs = set()
     for row in read_rows(path):
@@ -134,7 +135,7 @@ def measured_before(path: Path, records: Sequence[Record], device: str) -> set[t
 
 
 def _drop_torn_line(path: Path) -> None:
-    """Remove a line that a killed run has not finished."""
+    """Remove a line that a killed run left incomplete."""
     data = path.read_bytes()
     if not data.endswith(b"\n"):
         path.write_bytes(data[: data.rfind(b"\n") + 1])

@@ -1,4 +1,4 @@
-"""Rows as JUnit XML, which continuous integration shows: a suite for each problem, a case for each kernel."""
+"""Rows as JUnit XML for continuous integration: a suite per problem, a case per kernel."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from kernelwright.tile_engine.measuring.measure import OK, REFUSED
 
 
 def write_junit(path: Path, rows: Iterable[Mapping[str, Any]]) -> None:
-    """Refused kernels are skipped cases; everything but a right result is a failure."""
+    """Write rows as JUnit XML. Refused kernels are skipped cases; everything but a correct result is a failure."""
     root = ElementTree.Element("testsuites", name="tile-engine")
     suites: dict[str, ElementTree.Element] = {}
     for row in rows:

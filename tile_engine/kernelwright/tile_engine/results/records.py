@@ -1,4 +1,4 @@
-"""What rows of a table say of their problems: records as operations read them, and rates that a row may lack."""
+"""Problems of table rows: records as operations read them, and rates that a row may lack."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from kernelwright.tile_engine.results.analysis import Cells
 
 
 def record_of(operation: Measurable, cells: Cells) -> Record:
-    """The problem of a row. ValueError for a row of no problem of the operation."""
+    """The problem of a row. Raises ValueError for a row of no problem of the operation."""
     return operation.read({column: _value(cells[column]) for column in operation.columns})
 
 
 def with_rates(rows: Iterable[Cells], operation: Measurable) -> list[Cells]:
-    """The rows, those with a time and without a rate of memory with both rates, which follow from time and problem."""
+    """The rows; those with a time but no memory rate get both rates, which follow from time and problem."""
     return [
         {**cells, **_rates(operation, cells)} if cells["latency_ms"] and not cells["bandwidth_gb_s"] else cells
         for cells in rows
@@ -29,7 +29,7 @@ def _rates(operation: Measurable, cells: Cells) -> dict[str, str]:
 
 
 def _value(cell: str) -> Any:
-    """A number where the cell holds one."""
+    """The cell's number if it holds one."""
     for kind in (int, float):
         try:
             return kind(cell)

@@ -1,4 +1,4 @@
-"""The kernels of a release set, chosen from tables, as a rule set's entries with where they are from."""
+"""The kernels of a release set, chosen from tables, as a rule set's entries with their origin."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from kernelwright.tile_engine.results.cover import Step, greedy_cover, mean_shar
 
 _EXTENTS = ("tile", "wave", "warp_tile", "cluster", "pad")
 Cost = Mapping[str, float]
-"""Seconds of compiling by identity."""
+"""Compile time in seconds by identity."""
 
 
 @dataclass(frozen=True)
 class Release:
-    """The chosen kernels in the order in which they gain most for a second of compiling.
+    """The chosen kernels in order of gain per second of compile time.
 
-    :ivar steps: one for each kernel: what the set reaches with it.
-    :ivar problems: how many problems the shares are of.
-    :ivar start: what the kernels reach that are in the set anyway.
+    :ivar steps: one per kernel: the efficiency of the set once it is added.
+    :ivar problems: number of problems.
+    :ivar start: efficiency of the kernels that are in the set anyway.
     """
 
     steps: tuple[Step, ...]
@@ -32,9 +32,9 @@ class Release:
 
 
 def require_stages(columns: Collection[str], auxiliary: Sequence[str]) -> None:
-    """ValueError for a table that does not say which other kernels a plan has, of an operation where it may have some.
+    """Raise ValueError for a table without the other kernels of plans, if the operation's plans may have some.
 
-    ``columns`` are the table's; ``auxiliary`` are names of kernels that only prepare or finish.
+    ``columns`` are the table's; ``auxiliary`` are names of kernels that only prepare or finish others' work.
     """
     if auxiliary and "stages" not in columns:
         raise ValueError(
@@ -46,11 +46,11 @@ def require_stages(columns: Collection[str], auxiliary: Sequence[str]) -> None:
 def choose_release(
     times: Sequence[Timed], cost: Cost, reach: float, most: int | None, given: Collection[str] = ()
 ) -> Release:
-    """Kernels until the geometric mean of shares is ``reach``, at most ``most`` with their companions.
+    """Choose kernels until the geometric mean of speed ratios is ``reach``, at most ``most`` including companions.
 
     Kernels ``given`` are in the set anyway and are neither listed nor counted.
 
-    ValueError if tables hold no time, or if all kernels, or ``most`` of them, reach less.
+    Raises ValueError if tables hold no time, or if all kernels, or ``most`` of them, reach less.
     """
     if not times:
         raise ValueError("the tables hold no time of the element type on the architecture")
@@ -74,7 +74,7 @@ def choose_release(
 
 
 def entry(spec: Mapping[str, Any], dtype: str = "", other: str = "") -> dict[str, Any]:
-    """A kernel as rule sets list it: a configuration of one combination; with ``other`` where its type is ``dtype``."""
+    """A kernel as a rule-set entry: a configuration with one combination; ``other`` replaces the type ``dtype``."""
     problem = {key: value for key, value in spec.items() if key != "op"}
     problem |= {key: other for key in ("dtype_a", "dtype_b", "dtype_c") if other and problem.get(key) == dtype}
     for name in _EXTENTS:
@@ -84,9 +84,9 @@ def entry(spec: Mapping[str, Any], dtype: str = "", other: str = "") -> dict[str
 
 
 def add_to_rule_set(path: Path, arch: str, entries: Sequence[Mapping[str, Any]], *, anew: bool = False) -> int:
-    """Add entries to an architecture's list in a rule set's file, each once; how many the list has then.
+    """Add entries to an architecture's list in a rule-set file, each once. Returns the length of the list.
 
-    ``anew`` drops what the list had.
+    ``anew`` drops the previous entries.
     """
     content: dict[str, list[Any]] = read_json(path) if path.exists() else {}
     if not isinstance(content, dict) or not all(isinstance(listed, list) for listed in content.values()):

@@ -1,4 +1,4 @@
-"""One row of the table: a kernel on a problem, whatever came of it."""
+"""One row of the table: a kernel on a problem, whatever the outcome."""
 
 from __future__ import annotations
 
@@ -37,12 +37,12 @@ MEASURED = (
 
 @dataclass(frozen=True)
 class Table:
-    """What the rows of one run share.
+    """Values shared by the rows of one run.
 
-    :ivar device: as the dispatcher calls it, such as ``cpu``.
+    :ivar device: the dispatcher's name of the device, such as ``cpu``.
     :ivar date: ISO date of the run.
-    :ivar tags: ``key=value`` pairs of the user's, separated by semicolons.
-    :ivar units: compute units that launches may use; 0 for those of the architecture. Of a CPU the process's cores.
+    :ivar tags: the user's ``key=value`` pairs, separated by semicolons.
+    :ivar units: compute units that launches may use; 0 for those of the architecture. For a CPU, the process's cores.
     """
 
     operation: Measurable
@@ -61,10 +61,10 @@ class Table:
         self, name: str, index: int, record: Record, report: Report, selected: bool, auxiliary: bool = False,
         rank: int | None = None,
     ) -> Row:  # fmt: skip
-        """The row of a report, what was not measured empty.
+        """The row of a report; values that were not measured are empty.
 
-        ``selected``: whether the dispatcher takes the kernel; ``rank`` is its place in the dispatcher's ranking.
-        ``auxiliary``: see :meth:`Measurable.auxiliary`.
+        ``selected``: whether the dispatcher chooses the kernel; ``rank`` is its rank by the dispatcher. ``auxiliary``:
+        see :meth:`Measurable.auxiliary`.
         """
         row: Row = dict.fromkeys(self.columns, "")
         row |= {"kernel": name, "problem_idx": index, **record}
@@ -97,15 +97,15 @@ class Table:
         return rates
 
     def _floor_s(self, record: Record, flops: int, moved: int) -> float | None:
-        """Seconds below which no kernel can be on this arch; None without a rate of the element type."""
+        """Lower bound in seconds for any kernel on this arch; None without a rate for the element type."""
         peak = peak_rates(self.arch, record.get("dtype", ""), self.units)
         return max(flops / peak[0], moved / peak[1]) if peak else None
 
 
 def peak_rates(arch: Arch, dtype: str, units: int = 0) -> tuple[float, float] | None:
-    """Operations on ``dtype`` and bytes of memory per second; None where the arch states no such rate.
+    """Peak operations on ``dtype`` and bytes of memory per second; None if the arch states no such rate.
 
-    A CPU's file states no number of ``units``: how many cores a process may use is the machine's.
+    A CPU's file states no number of ``units``: the number of usable cores depends on the machine.
     """
     per_clock = arch.flops_per_clock_per_cu.get(dtype)
     units = units or arch.compute_units

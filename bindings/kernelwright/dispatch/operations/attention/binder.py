@@ -1,7 +1,7 @@
-"""Binds arrays to a plan of attention: checks them and writes their addresses into its argument struct.
+"""Bind arrays to an attention plan: check them and write their addresses into its argument struct.
 
-Operands stand in the order of :data:`kernelwright.dispatch.operations.attention.operand.NAMES`, None where the problem
-has none.
+Operands stand in the order of :data:`kernelwright.dispatch.operations.attention.operand.NAMES`, None for those that the
+problem lacks.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _BRIEF_FLOPS = 1 << 19  # of a launch that takes about 20 µs on a CPU
 
 @cache
 def _members(struct_type: type[ctypes.Structure], kind: str) -> list[tuple[Callable[..., None], int, list[int]]]:
-    """Runs of neighbouring members of an argument struct: what writes them, where, and the places of their operands."""
+    """Runs of adjacent members of an argument struct: their writer, their offset, and the indices of their operands."""
     places = {C_NAMES.get(name, name): at for at, name in enumerate(NAMES[kind])}
     runs: list[tuple[int, list[int]]] = []
     for name, *_ in struct_type._fields_:
@@ -52,12 +52,12 @@ def _members(struct_type: type[ctypes.Structure], kind: str) -> list[tuple[Calla
 
 
 class _Binder(ArrayBinder[A]):
-    """What the binders of attention and of its caches share."""
+    """Common base of the binders of attention and of its caches."""
 
     __slots__ = ("_bytes", "_listed", "_members", "_page_list", "_pairs", "_problem", "_wanted")
 
     def __init__(self, problem: AttentionProblem | AppendProblem, kind: str, memory: str) -> None:
-        """``kind`` names the operands, ``memory`` is the device that arrays are on."""
+        """``kind`` names the operands; ``memory`` is the device that holds the arrays."""
         super().__init__(NAMES[kind], memory, problem.flops <= _BRIEF_FLOPS, OUTPUTS[kind])
         self._problem = problem
         self._wanted = wanted(problem)
@@ -66,7 +66,7 @@ class _Binder(ArrayBinder[A]):
         written = [one for one in held if one[0] >= len(self._names) - self._outputs]
         self._pairs = [(out, size, [one for one in held if one[0] < out]) for out, size in written]
         self._members = _members(self.args_type, kind)
-        self._listed = 0  # bytes of the list of pages that was checked last
+        self._listed = 0  # bytes of the page list checked last
         self._page_list = self._found_page_list() if memory == "cpu" else None
 
     def _size(self, name: str) -> int:
@@ -129,7 +129,7 @@ class _Binder(ArrayBinder[A]):
             raise ArrayError(f"{written} shares memory with {other}, which the launch uses too; pass another array")
 
     def _overlap(self, addresses: Addresses) -> tuple[int, int] | None:
-        """The places of an output and of another operand that share memory."""
+        """Indices of an output and of another operand that share memory, if any."""
         for out, size, others in self._pairs:
             begin = addresses[out]
             if begin is None:
@@ -143,7 +143,7 @@ class _Binder(ArrayBinder[A]):
         return None
 
     def _apart(self, out: int, other: int, distance: int) -> bool:
-        """Whether operands whose spans cross share no element, or are Q and its rotated self."""
+        """Whether operands with overlapping spans share no element, or are Q and its rotated self."""
         names = self._names[out], self._names[other]
         if names == ("q_out", "q") and not distance:
             return True
@@ -191,17 +191,17 @@ class AttentionBinder(_Binder[structs.AttentionArgs]):
     args_type = structs.AttentionArgs
 
     def __init__(self, problem: AttentionProblem, memory: str) -> None:
-        """``memory`` is the device that arrays are on."""
+        """``memory`` is the device that holds the arrays."""
         super().__init__(problem, problem.direction, memory)
 
 
 class AppendBinder(_Binder[structs.AppendArgs]):
-    """Binds arrays to the plan of appending keys to a cache."""
+    """Binds arrays to the plan of an append to a cache."""
 
     __slots__ = ()
 
     args_type = structs.AppendArgs
 
     def __init__(self, problem: AppendProblem, memory: str) -> None:
-        """``memory`` is the device that arrays are on."""
+        """``memory`` is the device that holds the arrays."""
         super().__init__(problem, "append", memory)

@@ -1,4 +1,4 @@
-"""``attention()`` and its relatives: from arrays to a launch, with caches that make repeated calls short."""
+"""``attention()`` and related calls: from arrays to a launch, with caches that make repeated calls short."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ from kernelwright.dispatch.operations.attention.plan import AttentionPlan
 from kernelwright.dispatch.operations.attention.problem import AppendProblem, AttentionProblem
 
 Options = AttentionOptions | AppendOptions
-Allocators = tuple[tuple[int, Callable[[], Any]], ...]  # of results that callers do not give, by place
-_ARGUMENTS = {"o": "out", "do": "dout"}  # operands that methods call otherwise
+Allocators = tuple[tuple[int, Callable[[], Any]], ...]  # of results that callers do not give, by index
+_ARGUMENTS = {"o": "out", "do": "dout"}  # operands whose parameters have other names
 
 
 class AttentionCalls:
-    """Attention of one dispatcher. Threads may share it."""
+    """Attention calls of one dispatcher. Threads may share it."""
 
     def __init__(self, core: NativeDispatcher) -> None:
         """``core`` owns the plans."""
@@ -46,7 +46,7 @@ class AttentionCalls:
         offset: int = 0,
         own_workspace: bool = False,
     ) -> dict[str, Any]:
-        """Launch with operands by name; returns them with the results that were allocated."""
+        """Launch with operands by name. Returns them together with the results that were allocated."""
         names = NAMES[options.direction]
         operands = [given.get(name) for name in names]
         if own_workspace:
@@ -55,7 +55,7 @@ class AttentionCalls:
         key = None if metadata is None else (metadata, options)
         try:
             known = None if key is None else self.by_call.get(key)
-        except TypeError:  # an option that cannot be hashed is no legal one: the problem says so
+        except TypeError:  # an unhashable option is illegal: the problem reports it
             key = known = None
         if known is not None:
             plan, checked, makers = known
@@ -90,7 +90,7 @@ class AttentionCalls:
         key: tuple[object, ...] | None,
         own_workspace: bool = False,
     ) -> dict[str, Any]:
-        """A call whose plan is not known, or whose workspace nobody else uses."""
+        """Make a call whose plan is not known, or whose workspace must not be shared."""
         names = NAMES[options.direction]
         stream = launch_stream(operands, stream, self._core.device.memory)
         first, problem = self._posed(operands, options, stream)
@@ -111,7 +111,7 @@ class AttentionCalls:
         return dict(zip(names, operands, strict=True))
 
     def plan(self, given: dict[str, Any], options: Options) -> OperationPlan[Any]:
-        """The plan that :meth:`run` launches with these operands, results among them; nothing is launched."""
+        """The plan that :meth:`run` launches with these operands and results; nothing is launched."""
         operands = [given.get(name) for name in NAMES[options.direction]]
         stream = launch_stream(operands, None, self._core.device.memory)
         return self._core.plan(self._posed(operands, options, stream)[1])
@@ -119,7 +119,7 @@ class AttentionCalls:
     def _posed(
         self, operands: list[Any], options: Options, stream: int | None
     ) -> tuple[ArrayView, AppendProblem | AttentionProblem]:
-        """The view of the operand that stands first, and the problem of all."""
+        """The view of the first operand, and the problem that all of them pose."""
         names = NAMES[options.direction]
         views = {
             name: view(array, name, stream) for name, array in zip(names, operands, strict=True) if array is not None
@@ -134,7 +134,7 @@ class AttentionCalls:
         return first, attention_problem(views, options)
 
     def _makers(self, problem: Any, options: Options, first: ArrayView, operands: list[Any]) -> Allocators:
-        """What allocates the results that the problem has and the caller does not give."""
+        """Allocators of the results that the problem has and the caller does not give."""
         names, makers = NAMES[options.direction], []
         owner = next(array for array in operands if array is not None)
         for name, want in wanted(problem).items():
@@ -151,7 +151,7 @@ class AttentionCalls:
 
 
 def _shape(problem: Any, name: str, want: Wanted, layout: str) -> tuple[int, ...]:
-    """The shape of a result in the order of a layout; dbias always has heads before rows."""
+    """The shape of a result in a layout's order; dbias always has heads before rows."""
     if want.shape is not None:
         return want.shape
     assert want.extents is not None

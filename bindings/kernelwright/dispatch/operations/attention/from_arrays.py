@@ -1,4 +1,4 @@
-"""Attention problems out of arrays and options."""
+"""Build attention problems from arrays and options."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Views = Mapping[str, ArrayView]
 
 
 class AttentionOptions(NamedTuple):
-    """What arrays of attention do not say; see :meth:`Dispatcher.attention`."""
+    """Options of attention that its arrays do not express; see :meth:`Dispatcher.attention`."""
 
     direction: str
     layout: str = "bshd"
@@ -40,7 +40,7 @@ class AttentionOptions(NamedTuple):
 
 
 class AppendOptions(NamedTuple):
-    """What arrays of an append do not say; see :meth:`Dispatcher.append_kv`."""
+    """Options of an append that its arrays do not express; see :meth:`Dispatcher.append_kv`."""
 
     direction: str = "append"
     layout: str = "bshd"
@@ -49,7 +49,7 @@ class AppendOptions(NamedTuple):
 
 
 def check_rank(operand: ArrayView, name: str, allowed: tuple[int, ...]) -> None:
-    """ArrayError for an array of another number of dimensions, and for negative strides."""
+    """Raise ArrayError for an array of another rank, and for negative strides."""
     if len(operand.shape) not in allowed:
         listed = " or ".join(map(str, allowed))
         raise ArrayError(f"{name} has shape {operand.shape}; allowed: {listed} dimensions")
@@ -62,7 +62,7 @@ def check_rank(operand: ArrayView, name: str, allowed: tuple[int, ...]) -> None:
 
 
 def attention_problem(views: Views, o: AttentionOptions) -> AttentionProblem:
-    """The problem that arrays pose. ArrayError or ProblemError where they, or the options, contradict each other."""
+    """The problem that arrays pose. ArrayError or ProblemError if they, or the options, contradict each other."""
     for layout in (o.layout, o.cache_layout or o.layout):
         if layout not in LAYOUTS:
             raise ArrayError(f"layout is {layout!r}{closest(layout, LAYOUTS)}; allowed: {', '.join(LAYOUTS)}")
@@ -96,7 +96,7 @@ def attention_problem(views: Views, o: AttentionOptions) -> AttentionProblem:
 
 
 def _check_alike(views: Views) -> None:
-    """ArrayError unless results and gradients have the shape of what they belong to."""
+    """Raise ArrayError unless results and gradients have the shapes of their operands."""
     for name, of, last in (("o", "q", "v"), ("do", "q", "v"), ("dq", "q", "q"), ("dk", "k", "k"), ("dv", "v", "v")):
         if name in views:
             # Vectorized V is (pages, heads, page_size / x, hdim_v, x).
@@ -108,7 +108,7 @@ def _check_alike(views: Views) -> None:
 
 
 def _check_group(views: Views, o: AttentionOptions, group: bool) -> None:
-    """ArrayError for first rows that belong to nothing, or to no request."""
+    """Raise ArrayError for first rows that belong to no operand or to no request."""
     if not group:
         for name, given in (("cu_seqlens_k", "cu_seqlens_k" in views), ("max_seqlen_q", o.max_seqlen_q is not None)):
             if given:
@@ -120,7 +120,7 @@ def _check_group(views: Views, o: AttentionOptions, group: bool) -> None:
 
 
 def _table(views: Views) -> str:
-    """Which table there is. ArrayError for arrays of one kind without the others of it."""
+    """The kind of page table. Raises ArrayError for arrays of one kind without the others of that kind."""
     table = "none" if "page_table" not in views else "list" if "page_indptr" in views else "block"
     for name in ("page_indptr", "last_page_lengths"):
         if (name in views) != (table == "list"):
@@ -136,7 +136,7 @@ def _table(views: Views) -> str:
 
 
 def _keys(views: Views, o: AttentionOptions, group: bool, table: str) -> dict[str, Any]:
-    """What K and V, or their caches, and the table say."""
+    """Problem fields that follow from K and V, or their caches, and the page table."""
     k, v, layout = views["k"], views["v"], o.layout if table == "none" else o.cache_layout or o.layout
     fields: dict[str, Any]
     if table == "none":
@@ -154,7 +154,7 @@ def _keys(views: Views, o: AttentionOptions, group: bool, table: str) -> dict[st
 
 
 def _pages(views: Views, o: AttentionOptions, table: str, layout: str) -> tuple[dict[str, Any], int]:
-    """Fields of a problem with pages, and heads of the caches."""
+    """Fields of a paged problem, and the number of heads of the caches."""
     k, v = views["k"], views["v"]
     for name, operand in (("k", k), ("v", v)):
         check_rank(operand, name, (4, 5))
@@ -194,7 +194,7 @@ def _bias(views: Views, o: AttentionOptions) -> dict[str, Any]:
 
 
 def append_problem(views: Views, o: AppendOptions) -> AppendProblem:
-    """The problem that arrays pose. ArrayError or ProblemError where they, or the options, contradict each other."""
+    """The problem that arrays pose. ArrayError or ProblemError if they, or the options, contradict each other."""
     cache_layout = o.cache_layout or o.layout
     for layout in (o.layout, cache_layout):
         if layout not in LAYOUTS:

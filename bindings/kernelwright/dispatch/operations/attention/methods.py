@@ -1,4 +1,4 @@
-"""The calls of attention that :class:`kernelwright.dispatch.Dispatcher` offers."""
+"""The attention calls of :class:`kernelwright.dispatch.Dispatcher`."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from kernelwright.problems.literals import AttentionLayout, AttentionMask, QScal
 
 
 class AttentionMethods(Methods):
-    """Attention, its gradients, and caches of K and V. Arrays are of any library that :meth:`Dispatcher.gemm` takes."""
+    """Attention, its gradients, and KV caches. Takes arrays of every library that :meth:`Dispatcher.gemm` takes."""
 
     _attention: AttentionCalls
 
@@ -64,37 +64,39 @@ class AttentionMethods(Methods):
         stream: int | None = None,
         own_workspace: bool = False,
     ) -> Any:
-        """softmax(scale * q @ k.T, capped, + bias, masked) @ v for every request and head; no operand is copied.
+        """Compute softmax(scale * q @ k.T, capped, + bias, masked) @ v for every request and head; copies no operand.
 
-        :param q: Q (batch, queries, heads, hdim), or (total, heads, hdim) with ``cu_seqlens_q``; strides are free but
-            for the last dimension, which is contiguous.
-        :param k: K (batch, keys, kv_heads, hdim); heads of Q share those of K and V in equal parts.
+        :param q: Q (batch, queries, heads, hdim), or (total, heads, hdim) with ``cu_seqlens_q``; any strides, with a
+            contiguous last dimension.
+        :param k: K (batch, keys, kv_heads, hdim); equal groups of Q heads share the heads of K and V.
         :param v: V (batch, keys, kv_heads, hdim_v).
         :param out: O (batch, queries, heads, hdim_v), allocated when not given.
-        :param lse: True, or an fp32 array (batch, heads, queries), in group mode (heads, total): the logarithm of each
-            row's sum of exponentials is returned too. -inf for rows that see nothing; their O is 0.
+        :param lse: True, or an fp32 array (batch, heads, queries), in group mode (heads, total), to return the
+            logarithm of each row's sum of exponentials too. It is -inf for rows that see no key; their O is 0.
         :param mask: ``"none"``, ``"top_left"`` or ``"bottom_right"``; causal unless there is a ``window``.
-        :param window: with a mask, how many keys on the left and right of its place a query sees, -1 for all.
+        :param window: with a mask, the number of keys that a query sees to the left and right of its position, -1 for
+            all.
         :param scale: by default 1/sqrt(hdim).
         :param bias: added to the scores, (batch, heads, queries, keys), in group mode (heads, total, max_seqlen_k);
-            extents of 1 before the keys are broadcast. Or ``alibi_slopes``: fp32 (heads,) or (batch, heads).
-        :param soft_cap: scores become cap * tanh(score / cap); 0 is no cap.
-        :param sinks: fp32 (heads,): a score without a value for each head.
-        :param dropout_p: share of the probabilities that is dropped, by ``seed`` and ``offset`` (64 bits);
-            ``random_bytes``, int8 (batch, heads, queries, keys), stores the bytes that decided.
+            extents of 1 before the keys are broadcast. Alternatively ``alibi_slopes``: fp32 (heads,) or (batch, heads).
+        :param soft_cap: scores become cap * tanh(score / cap); 0 for no cap.
+        :param sinks: fp32 (heads,): one score without a value per head.
+        :param dropout_p: fraction of the probabilities to drop, determined by ``seed`` and ``offset`` (64 bits);
+            ``random_bytes``, int8 (batch, heads, queries, keys), receives the bytes that decided.
         :param cu_seqlens_q: int32 (batch + 1): first rows of the requests in q, from 0 to the total; ``cu_seqlens_k``
-            likewise in k and v. Then ``max_seqlen_q`` and ``max_seqlen_k`` are needed.
-        :param seqlens_k: int32 (batch): how many keys of each request count.
-        :param min_seqlen_q: with ``cu_seqlens_q``: requests with fewer queries are left out, and their rows of ``out``
-            (and of LSE), which must be given, stay as they are.
-        :param descale: factors of 8-bit Q, K and V, fp32; ``qscale`` says which: ``"per_tensor"`` or
+            likewise for k and v. Requires ``max_seqlen_q`` and ``max_seqlen_k``.
+        :param seqlens_k: int32 (batch): number of valid keys of each request.
+        :param min_seqlen_q: with ``cu_seqlens_q``: requests with fewer queries are skipped, and their rows of ``out``
+            (and of LSE), which must be given, stay unchanged.
+        :param descale: fp32 scale factors of 8-bit Q, K and V; ``qscale`` is their granularity: ``"per_tensor"`` or
             ``"block_scale"``, with blocks of ``scale_blocks`` queries and keys. ``scale_o`` (one number) multiplies O
-            before it becomes 8 bits wide, and ``dtype`` is O's dtype where it is not that of Q.
-        :param num_splits: parts of the keys that are computed apart and combined; 0 lets the dispatcher choose.
-        :param layout: ``"bshd"``, or ``"bhsd"`` where heads stand before rows.
+            before it is rounded to 8 bits, and ``dtype`` is O's dtype if it differs from Q's.
+        :param num_splits: number of parts of the keys, computed separately and then combined; 0 lets the dispatcher
+            choose.
+        :param layout: ``"bshd"``, or ``"bhsd"`` with heads before rows.
         :param stream: as for :meth:`Dispatcher.gemm`.
-        :param own_workspace: whether the launch gets a workspace of its own instead of memory that launches share. A
-            CUDA graph that captures the call needs it; torch's tensors have it there anyway.
+        :param own_workspace: whether the launch gets its own workspace instead of memory shared between launches. A
+            CUDA graph that captures the call needs it; with torch tensors a capture always has it.
         :returns: O, or ``(O, LSE)``.
         :raises ArrayError: for arrays that do not fit together or cannot be addressed.
         :raises ProblemError: for features that exclude each other.
@@ -149,11 +151,11 @@ class AttentionMethods(Methods):
         """Gradients of :meth:`attention`, which made ``out`` and ``lse`` with the same options.
 
         :param dout: the gradient of O.
-        :param dq: results, allocated when not given; they share memory with nothing. ``dbias``: True, or an array
-            (batch, heads, queries, keys), for the gradient of an elementwise bias, before any broadcast is summed; 0
-            where a query does not see a key.
-        :param deterministic: whether all sums have a fixed order, so that equal calls give equal bits.
-        :returns: ``(dq, dk, dv)``, with ``dbias`` behind them if it was asked for.
+        :param dq: dQ, allocated when not given, like ``dk`` and ``dv``; results share memory with no other operand.
+            ``dbias``: True, or an array (batch, heads, queries, keys), for the gradient of an elementwise bias before
+            summation over broadcast dimensions; 0 where a query does not see a key.
+        :param deterministic: whether all sums have a fixed order, so that equal calls give bitwise equal results.
+        :returns: ``(dq, dk, dv)``, followed by ``dbias`` if it was requested.
 
         Sinks take part through LSE. Everything else is as for :meth:`attention`.
         """
@@ -197,22 +199,23 @@ class AttentionMethods(Methods):
         stream: int | None = None,
         own_workspace: bool = False,
     ) -> Any:
-        """Attention of few queries of each request, the last ones, with all keys of its cache.
+        """Compute attention of each request's last few queries with all keys of its cache.
 
-        Query i of n stands at key seqlens_k - n + i and sees the keys up to there, or those of its ``window``.
+        Query i of n is at position seqlens_k - n + i and sees the keys up to there, or those of its ``window``.
 
         :param q: (batch, queries, heads, hdim).
         :param k_cache: K (batch, capacity, kv_heads, hdim); with a page table (pages, page_size, kv_heads, hdim), or
             vectorized (pages, kv_heads, hdim / x, page_size, x), where x elements take 16 bytes.
         :param v_cache: V likewise; vectorized (pages, kv_heads, page_size / x, hdim_v, x).
-        :param seqlens_k: int32 (batch): keys of each request.
-        :param page_table: int32 (batch, pages of the longest request), as vLLM has it; or, as SGLang has it, a list of
-            the pages of all requests with their first places in it, ``page_indptr`` (batch + 1), and the keys of
-            each request's last page, ``last_page_lengths`` (batch), all int32, in place of ``seqlens_k``. On a CPU a
-            list that is shorter than ``page_indptr`` says is refused; on a GPU it is read beyond its end.
-        :param max_seqlen_k: keys of the longest request; by default all that the cache or the page table can hold.
+        :param seqlens_k: int32 (batch): number of keys of each request.
+        :param page_table: int32 (batch, pages of the longest request), as in vLLM; or, as in SGLang, a list of the
+            pages of all requests with the offset of each request's first page in it, ``page_indptr`` (batch + 1), and
+            the number of keys in each request's last page, ``last_page_lengths`` (batch), all int32, in place of
+            ``seqlens_k``. On a CPU a list shorter than ``page_indptr`` states is refused; on a GPU it is read beyond
+            its end.
+        :param max_seqlen_k: keys of the longest request; by default the capacity of the cache or the page table.
         :param cache_layout: ``"bshd"`` or ``"bhsd"``, the order of the caches; by default that of q.
-        :param descale: as for :meth:`attention`; with ``qscale="kv_block_scale"`` and pages one number for Q, and one
+        :param descale: as for :meth:`attention`; with ``qscale="kv_block_scale"`` and pages, one factor for Q, and one
             for each page and head of K and V, fp32 (pages, kv_heads).
 
         Everything else is as for :meth:`attention`.
@@ -260,10 +263,11 @@ class AttentionMethods(Methods):
         stream: int | None = None,
         own_workspace: bool = False,
     ) -> Any:
-        """Attention of ragged requests with keys in pages, by default causal: the last query stands at the last key.
+        """Compute attention of ragged requests with paged keys; by default causal: the last query is at the last key.
 
-        :param q: (total, heads, hdim): the queries of all requests, one request behind the other.
-        :param cu_seqlens_q: int32 (batch + 1): first rows of the requests in q; ``max_seqlen_q`` is the longest one.
+        :param q: (total, heads, hdim): the queries of all requests, concatenated.
+        :param cu_seqlens_q: int32 (batch + 1): first rows of the requests in q; ``max_seqlen_q`` is the length of the
+            longest one.
         :param page_table: as for :meth:`decode`, with ``seqlens_k``, or ``page_indptr`` and ``last_page_lengths``.
 
         Everything else is as for :meth:`decode` and :meth:`attention`.
@@ -303,16 +307,16 @@ class AttentionMethods(Methods):
         stream: int | None = None,
         own_workspace: bool = False,
     ) -> Any:
-        """Write new rows of K and V behind those that the caches hold, with rotary embedding of K and Q if asked for.
+        """Append new rows of K and V to the caches, with rotary embedding of K and Q if requested.
 
         :param k: new rows (batch, new, kv_heads, hdim); ``v`` likewise.
-        :param k_cache: written, as in :meth:`decode`; ``v_cache`` likewise. There must be room.
-        :param seqlens_k: int32 (batch): rows that the cache holds before; it is not changed.
-        :param q: (batch, queries, heads, hdim), rotated as if row i stood at seqlens_k + i; ``q_out``, allocated when
+        :param k_cache: as in :meth:`decode`, written; ``v_cache`` likewise. There must be room.
+        :param seqlens_k: int32 (batch): rows that the cache holds before the append; not changed.
+        :param q: (batch, queries, heads, hdim), rotated with row i at position seqlens_k + i; ``q_out``, allocated when
             not given, may be ``q`` itself.
-        :param cos: (places, rotary_dim / 2), and ``sin`` likewise.
-        :param interleaved: whether neighbours turn together, or elements that are rotary_dim / 2 apart.
-        :param page_table: int32 (batch, pages), as vLLM has it.
+        :param cos: (positions, rotary_dim / 2), and ``sin`` likewise.
+        :param interleaved: whether adjacent elements are rotated together, instead of elements rotary_dim / 2 apart.
+        :param page_table: int32 (batch, pages), as in vLLM.
         :returns: the rotated q, or None.
         :raises ArrayError: for arrays that do not fit together or cannot be addressed.
         :raises NoKernelError: if no kernel serves the problem.

@@ -1,4 +1,4 @@
-"""Operands of attention: their names and order, their shapes, and arrays of any library against a plan's problem."""
+"""Operands of attention: their names and order, their shapes, and checks of arrays against a plan's problem."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ NAMES = {
     "backward": ("q", "k", "v", "o", "do", "lse", *_TABLES[:5], "dq", "dk", "dv", "dbias"),
     "append": ("q", "k", "v", "seqlens_k", "page_table", "cos", "sin", "q_out", "k_cache", "v_cache"),
 }
-"""What errors call the operands of a plan, inputs before outputs."""
+"""Names of a plan's operands in errors, inputs before outputs."""
 
 NEEDED = {
     "forward": ("q", "k", "v"),
@@ -30,19 +30,19 @@ NEEDED = {
 """Operands that every problem has."""
 
 OUTPUTS = {"forward": 3, "backward": 4, "append": 3}
-"""How many of them are written: the last ones."""
+"""Number of operands that are written: the last ones."""
 
 C_NAMES = {"do": "d_o"}
-"""Members of the argument structs that are not called like the operand."""
+"""Members of the argument structs whose names differ from the operand's."""
 
 
 class Wanted(NamedTuple):
-    """What a plan takes as one operand.
+    """Requirements of a plan for one operand.
 
     :ivar dtype: element type.
-    :ivar shape: extents of a dense array; None for a tensor of strides, whose ``extents`` count.
-    :ivar extents: of a tensor of strides; its array has three or four dimensions, in one of two orders.
-    :ivar least: whether more elements than ``shape`` has are taken too, as of a list of pages.
+    :ivar shape: extents of a dense array; None for a strided tensor, which has ``extents`` instead.
+    :ivar extents: extents of a strided tensor; its array has three or four dimensions, in one of two orders.
+    :ivar least: whether more elements than those of ``shape`` are accepted too, as in a list of pages.
     """
 
     dtype: str
@@ -52,7 +52,7 @@ class Wanted(NamedTuple):
 
 
 def wanted(problem: AttentionProblem | AppendProblem) -> dict[str, Wanted]:
-    """The operands that launches of a problem take, by name; others must be None."""
+    """Operands that launches of a problem take, by name; all others must be None."""
     return _of_append(problem) if isinstance(problem, AppendProblem) else _of_attention(problem)
 
 
@@ -127,7 +127,7 @@ def _of_append(p: AppendProblem) -> dict[str, Wanted]:
 
 
 def memory_strides(operand: ArrayView, layout: str) -> tuple[int, int, int]:
-    """Strides of requests, heads and rows of an array of three or four dimensions, or five: vectorized pages."""
+    """Strides of requests, heads and rows of an array of three or four dimensions, or five for vectorized pages."""
     if len(operand.shape) == 5:
         return operand.strides[0], operand.strides[1], 0
     request, first, second = (0, *operand.strides[:2]) if len(operand.shape) == 3 else operand.strides[:3]
@@ -135,13 +135,13 @@ def memory_strides(operand: ArrayView, layout: str) -> tuple[int, int, int]:
 
 
 def sizes(operand: ArrayView, layout: str) -> tuple[int, int, int]:
-    """Requests (1 without such a dimension), heads and rows of an array of three or four dimensions."""
+    """Numbers of requests (1 without that dimension), heads and rows of an array of three or four dimensions."""
     request, first, second = (1, *operand.shape[:2]) if len(operand.shape) == 3 else operand.shape[:3]
     return (request, second, first) if layout == "bshd" else (request, first, second)
 
 
 def check_plain(operand: ArrayView, name: str, want: Wanted) -> None:
-    """ArrayError unless an array is dense and has the shape that a plan takes."""
+    """Raise ArrayError unless an array is dense and has the shape that a plan takes."""
     assert want.shape is not None
     fits = len(operand.shape) == 1 if want.least else operand.shape == want.shape
     if not fits and not (want.shape == (1,) and operand.shape == ()):
@@ -151,7 +151,7 @@ def check_plain(operand: ArrayView, name: str, want: Wanted) -> None:
 
 
 def check_tensor(operand: ArrayView, name: str, want: Wanted, strides: Sequence[int]) -> None:
-    """ArrayError unless a tensor has the extents and strides of the plan's problem, in one of both orders."""
+    """Raise ArrayError unless a tensor has the extents and strides of the plan's problem, in either order."""
     assert want.extents is not None
     for layout in ("bshd", "bhsd"):
         if _is(operand, want.extents, strides, layout):

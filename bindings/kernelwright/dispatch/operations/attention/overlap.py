@@ -1,4 +1,4 @@
-"""Tensors whose spans cross may still have no element in common, such as K and V side by side in one cache."""
+"""Tensors whose spans overlap may still share no element, such as K and V side by side in one cache."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from kernelwright.problems.attention.shapes import Extents, Strides
 
 
 class Placed(NamedTuple):
-    """A tensor of strides; ``itemsize`` bytes an element."""
+    """A strided tensor with elements of ``itemsize`` bytes."""
 
     extents: Extents
     strides: Strides
@@ -16,10 +16,10 @@ class Placed(NamedTuple):
 
 
 def interleave(a: Placed, b: Placed, distance: int) -> bool:
-    """Whether no byte belongs to both, b beginning ``distance`` bytes behind a. False may mean that nobody knows.
+    """Whether no byte belongs to both, with b starting ``distance`` bytes after a. False may mean unknown.
 
-    Both are taken as one tensor with a further dimension of extent 2: sorted by stride, each dimension must step over
-    all that the ones before span.
+    Both are treated as one tensor with a further dimension of extent 2: sorted by stride, each dimension must step over
+    everything that the previous ones span.
     """
     if a.itemsize != b.itemsize or distance % a.itemsize:
         return False

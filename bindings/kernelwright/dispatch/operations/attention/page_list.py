@@ -1,4 +1,4 @@
-"""Compares lists of pages with ``page_indptr``, where the host can read it: the C ABI states no length of a list."""
+"""Check page lists against ``page_indptr`` if the host can read it: the C ABI states no length of a list."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from kernelwright.dispatch.core.errors import ArrayError
 
 
 class PageList(NamedTuple):
-    """Where a plan has its list of pages.
+    """Position of a plan's page list among its operands.
 
-    :ivar table: the place of ``page_table`` among the operands.
-    :ivar indptr: the place of ``page_indptr``, which has ``places`` entries.
+    :ivar table: index of the operand ``page_table``.
+    :ivar indptr: index of the operand ``page_indptr``, which has ``places`` entries.
     """
 
     table: int
@@ -21,24 +21,24 @@ class PageList(NamedTuple):
     places: int
 
     def used(self, address: int) -> int:
-        """How many entries a list needs for ``page_indptr`` at an address in host memory."""
+        """Number of entries that ``page_indptr``, at an address in host memory, requires of a list."""
         used: int = max((ctypes.c_int32 * self.places).from_address(address))
         return used
 
     def check(self, address: int, entries: int) -> None:
-        """ArrayError where ``page_indptr`` goes beyond a list of so many entries."""
+        """Raise ArrayError if ``page_indptr`` exceeds a list of this many entries."""
         used = self.used(address)
         if used > entries:
             raise ArrayError(f"page_indptr goes to {used}; page_table has {entries} pages; allowed: up to {entries}")
 
 
 class PageListGuard:
-    """A guard of checked arrays that also compares their list of pages, whose values may have changed."""
+    """A guard of checked arrays that also checks their page list, whose values may have changed."""
 
     __slots__ = ("_entries", "_guard", "_list")
 
     def __init__(self, guard: Guard, of: PageList, entries: int) -> None:
-        """``guard`` compares metadata, so that ``page_table`` has always so many entries."""
+        """``guard`` compares metadata, so ``page_table`` always has this many entries."""
         self._guard = guard
         self._list = of
         self._entries = entries

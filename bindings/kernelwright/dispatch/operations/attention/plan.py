@@ -1,4 +1,4 @@
-"""Plans of attention: what users call."""
+"""Plans of attention, as users call them."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from kernelwright.files.proposals import closest
 
 
 class _NamedOperands:
-    """Operands by name, in the order of launches."""
+    """Operands by name, in launch order."""
 
     __slots__ = ("_names",)
 
@@ -32,8 +32,8 @@ class AttentionPlan(OperationPlan[AttentionProblem]):
     """Attention, or its gradients, with the kernels of its stages. Threads may share a plan.
 
     ``plan(q=q, k=k, v=v, o=o, …)`` takes NumPy arrays, torch tensors, … of exactly the problem's shapes, dtypes and
-    strides, or addresses as integers, which are checked only for null. Operands by name, each only where the problem
-    has it:
+    strides, or addresses as integers, which are checked only for null. Operands are passed by name, each only if the
+    problem has it:
 
     - forward: ``q``, ``k``, ``v``, ``bias`` (elementwise, or slopes in fp32), ``sinks`` (fp32, one for each head);
       ``cu_seqlens_q``, ``cu_seqlens_k`` (batch + 1), ``seqlens_k`` (batch), ``page_table``, ``page_indptr``,
@@ -43,13 +43,13 @@ class AttentionPlan(OperationPlan[AttentionProblem]):
     - backward: ``q``, ``k``, ``v``, ``o``, ``do``, ``lse``, ``bias``, lengths; results ``dq``, ``dk``, ``dv``,
       ``dbias``.
 
-    A launch uses all of its operands at once: results share memory with nothing.
+    A launch uses all operands at once: results share memory with no other operand.
     """
 
     __slots__ = ("_order",)
 
     def __init__(self, problem: AttentionProblem, made: NativePlan) -> None:
-        """Made by :meth:`Dispatcher.plan`."""
+        """Use :meth:`Dispatcher.plan` instead."""
         super().__init__(problem, made, AttentionBinder(problem, made.device.memory))
         self._order = _NamedOperands(problem.direction)
 
@@ -64,8 +64,8 @@ class AttentionPlan(OperationPlan[AttentionProblem]):
     ) -> Any:
         """Launch and return ``o``, or ``(dq, dk, dv)``.
 
-        :param seed: of dropout, 64 bits; ``offset`` likewise counts in the sequence of the seed. Forward and backward
-            with the same numbers drop the same probabilities.
+        :param seed: dropout seed, 64 bits; ``offset``, 64 bits too, is the position in the seed's sequence. Forward and
+            backward with the same numbers drop the same probabilities.
         :param stream: a ``cudaStream_t`` or ``hipStream_t`` as an integer; by default the operands' current stream.
         :param workspace: address of ``workspace_bytes`` bytes, aligned to 256, as for :class:`Plan`.
         :raises ArrayError: before the launch, for arrays that do not fit.
@@ -76,13 +76,13 @@ class AttentionPlan(OperationPlan[AttentionProblem]):
         return self._results(operands)
 
     def seeded(self, seed: int, offset: int) -> None:
-        """Have launches of this thread use these numbers, where the problem has dropout."""
+        """Have launches of this thread use this seed and offset, if the problem has dropout."""
         if self.problem.dropout_p:
             args = self._new_state().args
             args.seed, args.offset = (self._number(*each) for each in (("seed", seed), ("offset", offset)))
 
     def bind(self, *, seed: int = 0, offset: int = 0, stream: int | None = None, **operands: Any) -> BoundPlan:
-        """Fix the memory too, for the shortest call. The result keeps the arrays alive; one thread at a time."""
+        """Bind the memory too, for the shortest call. The result keeps the arrays alive; one thread at a time."""
         numbers = {"seed": self._number("seed", seed), "offset": self._number("offset", offset)}
         return self.bound(self._order(operands), self._results(operands), stream, numbers)
 
@@ -99,21 +99,22 @@ class AttentionPlan(OperationPlan[AttentionProblem]):
 
 
 class AppendPlan(OperationPlan[AppendProblem]):
-    """Appending keys to a cache, with its kernel. Threads may share a plan.
+    """An append of keys to a cache, with its kernel. Threads may share a plan.
 
-    ``plan(k=k, v=v, k_cache=…, v_cache=…, seqlens_k=…)`` writes the cache; with ``cos`` and ``sin`` where the problem
-    has a rotary embedding, ``q`` and ``q_out`` (which may be ``q``) where it rotates Q, and ``page_table``.
+    ``plan(k=k, v=v, k_cache=…, v_cache=…, seqlens_k=…)`` writes the cache; with ``cos`` and ``sin`` if the problem has
+    a rotary embedding, ``q`` and ``q_out`` (which may be ``q``) if it rotates Q, and ``page_table`` if the cache is
+    paged.
     """
 
     __slots__ = ("_order",)
 
     def __init__(self, problem: AppendProblem, made: NativePlan) -> None:
-        """Made by :meth:`Dispatcher.plan`."""
+        """Use :meth:`Dispatcher.plan` instead."""
         super().__init__(problem, made, AppendBinder(problem, made.device.memory))
         self._order = _NamedOperands("append")
 
     def __call__(self, *, stream: int | None = None, workspace: int | None = None, **operands: Any) -> Any:
-        """Launch and return ``q_out``, None where Q is not rotated.
+        """Launch and return ``q_out``, or None if Q is not rotated.
 
         Parameters and errors are those of :class:`AttentionPlan`.
         """
@@ -121,5 +122,5 @@ class AppendPlan(OperationPlan[AppendProblem]):
         return operands.get("q_out")
 
     def bind(self, *, stream: int | None = None, **operands: Any) -> BoundPlan:
-        """Fix the memory too, for the shortest call. The result keeps the arrays alive; one thread at a time."""
+        """Bind the memory too, for the shortest call. The result keeps the arrays alive; one thread at a time."""
         return self.bound(self._order(operands), operands.get("q_out"), stream)

@@ -1,4 +1,4 @@
-"""Problems of attention, checked by the dispatcher: rules that join several fields are C++ alone."""
+"""Problems of attention, checked by the dispatcher: rules across several fields exist in C++ only."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ class AttentionProblem(problem.AttentionProblem):
     __doc__ = problem.AttentionProblem.__doc__
 
     def __post_init__(self) -> None:
-        """Fill in what follows from the other fields, then check everything."""
+        """Fill in derived fields, then check everything."""
         super().__post_init__()
         _check(self.native())
 
@@ -25,7 +25,7 @@ class AppendProblem(append_problem.AppendProblem):
     __doc__ = append_problem.AppendProblem.__doc__
 
     def __post_init__(self) -> None:
-        """Fill in what follows from the other fields, then check everything."""
+        """Fill in derived fields, then check everything."""
         super().__post_init__()
         _check(self.native())
 

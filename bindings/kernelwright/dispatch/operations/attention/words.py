@@ -1,4 +1,4 @@
-"""What attention's kernels are called for people."""
+"""Human-readable descriptions of attention kernels."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ _FLAGS = ("lse", "dropout", "logits_soft_cap", "paged_kv", "sink", "dbias", "det
 
 
 def short(spec: Mapping[str, Any]) -> str:
-    """E.g. ``fwd bf16 h128 128x64 generic mask``: family, dtype, head dimension, queries by keys, features."""
+    """Such as ``fwd bf16 h128 128x64 generic mask``: family, dtype, head dimension, queries by keys, features."""
     same = spec["hdim_q"] == spec.get("hdim_v", spec["hdim_q"])
     words = [spec["family"], spec["dtype"], f"h{spec['hdim_q']}" + ("" if same else f"x{spec['hdim_v']}")]
     tile = spec.get("tile")

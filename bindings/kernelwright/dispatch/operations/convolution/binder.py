@@ -1,7 +1,7 @@
-"""Binds arrays to a convolution plan: checks them and writes their addresses into ``kw_conv_args``.
+"""Bind arrays to a convolution plan: check them and write their addresses into ``kw_conv_args``.
 
 Operands stand in the order of :data:`kernelwright.dispatch.operations.convolution.operand.NAMES`; bias and residual are
-None where the problem has none.
+None if the problem has none.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class ConvBinder(ArrayBinder[ConvArgs]):
     args_type = ConvArgs
 
     def __init__(self, problem: ConvProblem, memory: str) -> None:
-        """``memory`` is the device that arrays are on."""
+        """``memory`` is the device that holds the arrays."""
         super().__init__(NAMES[problem.direction], memory, problem.flops <= _BRIEF_FLOPS)
         self._problem = problem
         kinds = {"forward": "xwy", "backward_data": "ywx", "backward_weight": "xyw"}[problem.direction]

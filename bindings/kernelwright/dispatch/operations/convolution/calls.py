@@ -24,7 +24,7 @@ Padding = int | Sequence[int | Sequence[int]]
 
 
 class ConvOptions(NamedTuple):
-    """What arrays do not say. ``given`` is the size of dx or the filter of dw, of directions that need it."""
+    """Options that arrays do not express. ``given`` is the size of dx or the filter of dw if the direction needs it."""
 
     direction: str
     given: Any = None
@@ -40,7 +40,7 @@ class ConvOptions(NamedTuple):
 
 
 class ConvCalls:
-    """Convolutions of one dispatcher. Threads may share it."""
+    """Convolution calls of one dispatcher. Threads may share it."""
 
     def __init__(self, core: NativeDispatcher) -> None:
         """``core`` owns the plans."""
@@ -64,7 +64,7 @@ class ConvCalls:
         self, a: Any, b: Any, bias: Any, residual: Any, out: Any, options: ConvOptions, stream: int | None,
         key: tuple[object, ...] | None,
     ) -> Any:  # fmt: skip
-        """A call whose plan is not known."""
+        """Make a call whose plan is not known."""
         stream = launch_stream((a, b, bias, residual, out), stream, self._core.device.memory)
         names = NAMES[options.direction]
         views, problem = self._posed(a, b, bias, residual, out, options, stream)
@@ -109,7 +109,7 @@ class ConvCalls:
 
 
 def problem_of(views: dict[str, ArrayView], options: ConvOptions, layout: str) -> ConvProblem:
-    """The problem that arrays pose. ArrayError or ProblemError where they, or the options, contradict each other."""
+    """The problem that arrays pose. ArrayError or ProblemError if they, or the options, contradict each other."""
     first = layout == "ngchw"
     image = views["x" if options.direction != "backward_data" else "dy"]
     groups = integer("groups", options.groups, 1)
@@ -142,7 +142,7 @@ def problem_of(views: dict[str, ArrayView], options: ConvOptions, layout: str) -
 
 
 def _filter(views: dict[str, ArrayView], options: ConvOptions, first: bool) -> tuple[int, Sequence[int]]:
-    """Input channels of a group, and filter points."""
+    """Input channels of a group, and filter extents."""
     if "w" in views:
         shape = views["w"].shape
         return (shape[1], shape[2:]) if first else (shape[-1], shape[1:-1])
@@ -158,7 +158,7 @@ def _points(array: ArrayView, first: bool) -> tuple[int, ...]:
 
 
 def _layout(a: Any, name: str, given: str | None, stream: int | None) -> str:
-    """The layout that is given, else the one with channels innermost for arrays of this rank."""
+    """The given layout, else the layout with channels innermost for arrays of this rank."""
     if given is not None:
         if given not in DIMS:
             raise ArrayError(f"layout is {given!r}{closest(given, DIMS)}; allowed: {', '.join(DIMS)}")
@@ -177,7 +177,7 @@ def _listed(field: str, value: Any, dims: int) -> tuple[int, ...]:
 
 
 def _padding(padding: Any, dims: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """Padding on the left and on the right of each dimension; a pair says both."""
+    """Padding on the left and on the right of each dimension; a pair states both."""
     listed: tuple[Any, ...] = _listed("padding", padding, dims)
     pairs = [tuple(each) if isinstance(each, list | tuple) else (each, each) for each in listed]
     if any(len(pair) != 2 for pair in pairs):
@@ -186,7 +186,7 @@ def _padding(padding: Any, dims: int) -> tuple[tuple[int, ...], tuple[int, ...]]
 
 
 def _frozen(options: ConvOptions) -> tuple[object, ...]:
-    """Options as a key: lists in them become tuples, and True and 1.0 are not 1, which is checked in another way."""
+    """Options as a key: lists become tuples, and True and 1.0 differ from 1, which is checked in another way."""
     return tuple(_tuple(value) for value in options)
 
 

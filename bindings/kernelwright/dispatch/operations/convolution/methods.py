@@ -1,4 +1,4 @@
-"""The calls of convolution that :class:`kernelwright.dispatch.Dispatcher` offers."""
+"""The convolution calls of :class:`kernelwright.dispatch.Dispatcher`."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from kernelwright.problems.literals import Activation, ConvLayout
 
 
 class ConvMethods(Methods):
-    """Grouped convolution and its gradients. Arrays are of any library that :meth:`Dispatcher.gemm` takes."""
+    """Grouped convolution and its gradients. Takes arrays of every library that :meth:`Dispatcher.gemm` takes."""
 
     _conv: ConvCalls
 
@@ -37,22 +37,23 @@ class ConvMethods(Methods):
         layout: ConvLayout | None = None,
         stream: int | None = None,
     ) -> Any:
-        """activation(alpha * convolution of x by w + beta * out + bias + residual), without a copy of any operand.
+        """Compute activation(alpha * convolution of x by w + beta * out + bias + residual), copying no operand.
 
-        Shapes are in the order of the layout, by default with channels innermost, for one, two or three dimensions.
+        Shapes are in the order of the layout, by default with channels innermost, in one, two or three dimensions.
 
-        :param x: input (n, h, w, c); any memory strides with channels side by side.
+        :param x: input (n, h, w, c); any memory strides with contiguous channels.
         :param w: weights (k, filter_h, filter_w, c / groups), dense; (k, c / groups, filter_h, filter_w) in ``ngchw``.
-        :param out: the result (n, out_h, out_w, k), allocated when not given; the old result where beta is not 0.
-        :param stride: one number, or one for each dimension; ``dilation`` likewise.
-        :param padding: one number, or for each dimension a number or a pair of left and right.
+        :param out: the result (n, out_h, out_w, k), allocated when not given; if beta is not 0, it holds the values
+            that beta scales.
+        :param stride: one number, or one per dimension; ``dilation`` likewise.
+        :param padding: one number, or per dimension a number or a (left, right) pair.
         :param bias: k values; ``residual`` is a tensor like ``out``, and may be ``out``.
         :param activation: an activation of :class:`GemmProblem`.
         :param layout: ``nwgc``, ``nhwgc``, ``ndhwgc`` or ``ngchw`` (depthwise).
         :param stream: as for :meth:`Dispatcher.gemm`.
         :returns: ``out``.
         :raises ArrayError: for arrays that do not fit together or cannot be addressed.
-        :raises ProblemError: for numbers that make no convolution.
+        :raises ProblemError: for numbers that describe no convolution.
         :raises NoKernelError: if no kernel serves the problem.
         :raises LaunchError: if the kernel or its runtime fails.
         """
@@ -77,10 +78,10 @@ class ConvMethods(Methods):
         layout: ConvLayout | None = None,
         stream: int | None = None,
     ) -> Any:
-        """The gradient of the input: alpha * (dy, w) + beta * out. Every point is written.
+        """Compute the gradient of the input: alpha * (dy, w) + beta * out. Every point is written.
 
         :param dy: gradient of the output (n, out_h, out_w, k).
-        :param size: spatial extents of x, which stride may leave open.
+        :param size: spatial extents of x, which a stride above 1 leaves ambiguous.
         :param out: dx (n, h, w, c), allocated when not given.
 
         Everything else is as for :meth:`conv_forward`.
@@ -107,12 +108,12 @@ class ConvMethods(Methods):
         layout: ConvLayout | None = None,
         stream: int | None = None,
     ) -> Any:
-        """The gradient of the weights: alpha * (x, dy) + beta * out.
+        """Compute the gradient of the weights: alpha * (x, dy) + beta * out.
 
         :param x: input (n, h, w, c); ``dy`` is the gradient of the output (n, out_h, out_w, k).
-        :param filter: filter points in each dimension, which stride may leave open.
+        :param filter: filter extents, which a stride above 1 leaves ambiguous.
         :param out: dw (k, filter_h, filter_w, c / groups), allocated when not given.
-        :param split_k: slices of the sum that are added up at the end; 0 lets the dispatcher choose.
+        :param split_k: number of slices of the sum, reduced at the end; 0 lets the dispatcher choose.
 
         Everything else is as for :meth:`conv_forward`.
         """

@@ -1,4 +1,4 @@
-"""Tensors of a convolution: arrays of any library in the order of a layout, against the problem of a plan."""
+"""Tensors of a convolution: arrays in the order of a layout, checked against a plan's problem."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ NAMES = {
     "backward_data": ("dy", "w", "bias", "residual", "dx"),
     "backward_weight": ("x", "dy", "bias", "residual", "dw"),
 }
-"""What errors call the operands of a plan, in the order of its launches."""
+"""Names of a plan's operands in errors, in launch order."""
 
 _KINDS = {"x": "x", "dx": "x", "y": "y", "dy": "y", "residual": "y", "w": "w", "dw": "w"}
 
 
 def tensor(array: Any, name: str, dims: int, stream: int | None) -> ArrayView:
-    """View an array of ``dims`` dimensions. ArrayError for another rank, and for negative strides."""
+    """View an array of ``dims`` dimensions. Raises ArrayError for another rank, and for negative strides."""
     operand = view(array, name, stream)
     if len(operand.shape) != dims:
         raise ArrayError(f"{name} has shape {operand.shape}; allowed: {dims} dimensions")
@@ -30,13 +30,13 @@ def tensor(array: Any, name: str, dims: int, stream: int | None) -> ArrayView:
 
 
 def memory_strides(operand: ArrayView, channels_first: bool) -> tuple[int, ...]:
-    """Strides of x or y as a problem has them: images, channels, spatial dimensions."""
+    """Strides of x or y in the order of a problem: images, channels, spatial dimensions."""
     n, *rest = operand.strides
     return (n, *rest) if channels_first else (n, rest[-1], *rest[:-1])
 
 
 def check_dense(operand: ArrayView, name: str) -> None:
-    """ArrayError unless weights lie without gaps in the order of their shape."""
+    """Raise ArrayError unless weights are dense in the order of their shape."""
     size = 1
     for stride, extent in zip(reversed(operand.strides), reversed(operand.shape), strict=True):
         if extent > 1 and stride != size:
@@ -45,7 +45,7 @@ def check_dense(operand: ArrayView, name: str) -> None:
 
 
 def check_operand(operand: ArrayView, name: str, problem: ConvProblem, memory: str) -> None:
-    """ArrayError unless a plan for ``problem`` takes ``operand`` as its operand ``name``."""
+    """Raise ArrayError unless a plan for ``problem`` takes ``operand`` as its operand ``name``."""
     kind = _KINDS.get(name, name)
     wanted: tuple[int, ...] = (
         (problem.k,) if name == "bias" else {"x": problem.x_shape, "y": problem.y_shape, "w": problem.w_shape}[kind]
@@ -72,7 +72,7 @@ def check_operand(operand: ArrayView, name: str, problem: ConvProblem, memory: s
 
 
 def check_aliasing(views: dict[str, ArrayView], output: str) -> None:
-    """ArrayError where the result shares memory with an input, unless it is the residual itself."""
+    """Raise ArrayError if the result shares memory with an input, unless it is the residual itself."""
     begin, end = _span(views[output])
     for name, operand in views.items():
         if name == output or (name == "residual" and operand.pointer == begin):

@@ -1,4 +1,4 @@
-"""Plans of convolutions: what users call."""
+"""Plans of convolutions, as users call them."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from kernelwright.problems.convolution.problem import ConvProblem
 class ConvPlan(OperationPlan[ConvProblem]):
     """A convolution with its kernel. Threads may share a plan.
 
-    ``plan(x, w, out=y)``, ``plan(dy, w, out=dx)`` and ``plan(x, dy, out=dw)``, as the problem's direction says, take
-    NumPy arrays, torch tensors, … of exactly the problem's shapes (in the order of its layout), dtypes and strides, or
-    addresses as integers, which are checked only for null. Streams are as for :class:`Plan`.
+    ``plan(x, w, out=y)``, ``plan(dy, w, out=dx)`` and ``plan(x, dy, out=dw)``, depending on the problem's direction,
+    take NumPy arrays, torch tensors, … of exactly the problem's shapes (in the order of its layout), dtypes and
+    strides, or addresses as integers, which are checked only for null. Streams are as for :class:`Plan`.
     """
 
     __slots__ = ()
 
     def __init__(self, problem: ConvProblem, made: NativePlan) -> None:
-        """Made by :meth:`Dispatcher.plan`."""
+        """Use :meth:`Dispatcher.plan` instead."""
         super().__init__(problem, made, ConvBinder(problem, made.device.memory))
 
     def __call__(
@@ -29,10 +29,10 @@ class ConvPlan(OperationPlan[ConvProblem]):
     ) -> Any:  # fmt: skip
         """Launch and return ``out``.
 
-        :param a: x, or dy of backward data.
-        :param b: w, or dy of backward weight.
-        :param out: y, dx or dw; it shares memory with nothing but ``residual``, which it may be. Where beta is not 0
-            it holds what beta scales.
+        :param a: x, or dy for backward data.
+        :param b: w, or dy for backward weight.
+        :param out: y, dx or dw; it may be ``residual`` but must not share memory with anything else. If beta is not 0,
+            it holds the values that beta scales.
         :param bias: k values, if the problem has a bias.
         :param residual: a tensor like y, if the problem has a residual.
         :param stream: a ``cudaStream_t`` or ``hipStream_t`` as an integer.
@@ -46,5 +46,5 @@ class ConvPlan(OperationPlan[ConvProblem]):
     def bind(
         self, a: Any, b: Any, out: Any, *, bias: Any = None, residual: Any = None, stream: int | None = None
     ) -> BoundPlan:
-        """Fix the memory too, for the shortest call. The result keeps the arrays alive; one thread at a time."""
+        """Bind the memory too, for the shortest call. The result keeps the arrays alive; one thread at a time."""
         return self.bound((a, b, bias, residual, out), out, stream)

@@ -1,4 +1,4 @@
-"""What convolution's kernels are called for people, and the fields of specs that a problem asks for."""
+"""Human-readable descriptions of convolution kernels, and the spec fields that a problem requires."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _EPILOGUE = ("bias", "residual", "activation")
 
 
 def short(spec: Mapping[str, Any]) -> str:
-    """E.g. ``forward bf16 nhwgc 128x128x32 +bias gelu``: direction, dtype, layout, tile, and what is not plain."""
+    """Such as ``forward bf16 nhwgc 128x128x32 +bias gelu``: direction, dtype, layout, tile, and special features."""
     words = [spec["direction"], spec["dtype"], spec["layout"], extents(spec["tile"])]
     words += [spec["pipeline"]] if spec.get("pipeline", "packed") != "packed" else []
     words += ["depthwise"] if spec.get("depthwise") else []
@@ -24,12 +24,12 @@ def short(spec: Mapping[str, Any]) -> str:
 
 
 def asked(problem: ConvProblem, spec: Mapping[str, Any]) -> dict[str, Any]:
-    """Fields that a kernel's spec must have to serve the problem; those that ``spec`` serves anyway are left out."""
+    """Fields that a kernel's spec must have to serve the problem, without those that ``spec`` serves anyway."""
     fields: dict[str, Any] = {"op": "convolution"}
     fields |= {name: getattr(problem, name) for name in ("direction", "dtype", "layout", *_EPILOGUE)}
     if spec.get("activation") == "any":
         fields = {name: value for name, value in fields.items() if name not in _EPILOGUE}
     innermost = "ngchw" not in (problem.layout, spec.get("layout"))
     if innermost and len(problem.layout) < len(spec.get("layout", "")):
-        del fields["layout"]  # fewer dimensions are extents of 1
+        del fields["layout"]  # missing dimensions are extents of 1
     return fields

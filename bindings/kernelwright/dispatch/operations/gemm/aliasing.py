@@ -10,7 +10,7 @@ from kernelwright.dispatch.operations.gemm.operand import Operand
 
 
 def check_aliasing(views: dict[str, Operand]) -> None:
-    """ArrayError where ``out`` shares memory with an input, unless it is c."""
+    """Raise ArrayError if ``out`` shares memory with an input, unless it is c."""
     out = views.get("out")
     if out is None:
         return
@@ -22,7 +22,7 @@ def check_aliasing(views: dict[str, Operand]) -> None:
 
 
 def check_group_aliasing(views: dict[str, Sequence[Operand]]) -> None:
-    """ArrayError where a result shares memory with another operand than its own C."""
+    """Raise ArrayError if a result shares memory with an operand other than its own C."""
     by_address = sorted(
         ((*span(view), name, number, view) for name, group in views.items() for number, view in enumerate(group)),
         key=lambda each: each[:2],
@@ -56,7 +56,7 @@ def overlaps(left: Operand, right: Operand) -> bool:
     widths = [_line(view) * size for view, size in zip((left, right), sizes, strict=True)]
     if steps[0] != steps[1] or steps[0] == 0:
         return True
-    # Both have the same distance between lines, so they are apart if their positions within one distance are.
+    # Both have the same distance between lines, so they are disjoint if their positions within that distance are.
     offset = (right_begin - left_begin) % steps[0]
     return not (offset >= widths[0] and offset + widths[1] <= steps[0])
 
@@ -66,7 +66,7 @@ def _line(view: Operand) -> int:
 
 
 def span(view: Operand) -> tuple[int, int]:
-    """Address of the first byte and the address behind the last byte; both are equal for an empty operand."""
+    """Address of the first byte and of the byte after the last; both are equal for an empty operand."""
     if 0 in view.shape or view.batch == 0:
         return view.pointer, view.pointer
     if view.b_format:

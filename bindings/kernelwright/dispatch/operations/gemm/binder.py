@@ -1,6 +1,6 @@
-"""Binds arrays to a GEMM plan: checks them and writes their addresses into ``kw_gemm_args``.
+"""Bind arrays to a GEMM plan: check them and write their addresses into ``kw_gemm_args``.
 
-Operands stand in the order A, B, C, D tensors, result; C is None where beta is 0.
+Operands stand in the order A, B, C, D tensors, result; C is None if beta is 0.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class GemmBinder(ArrayBinder[GemmArgs]):
     args_type = GemmArgs
 
     def __init__(self, problem: GemmProblem, memory: str, shuffled_bytes: int | None) -> None:
-        """``memory`` is the device that arrays are on; ``shuffled_bytes`` what B takes where it is shuffled."""
+        """``memory`` is the device that holds the arrays; ``shuffled_bytes`` is the size of B if it is shuffled."""
         names = ("a", "b", "c", *(f"ds[{number}]" for number in range(problem.num_d)), "out")
         work = max(problem.m, 1) * max(problem.n, 1) * max(problem.k, 1) * max(problem.batch, 1)
         super().__init__(names, memory, work <= _BRIEF_WORK)
@@ -91,7 +91,7 @@ class GemmBinder(ArrayBinder[GemmArgs]):
         self._pack(args, _FIRST, a, b, c or 0, out, *ds)
 
     def regions(self, args: GemmArgs) -> list[Region]:
-        """See :class:`Binder`. C may be D, and is read only where it is not."""
+        """See :class:`Binder`. C may be D; it is listed separately only if it is not."""
         bytes_a, bytes_b, bytes_d = self._bytes
         spans = [Region(args.a, bytes_a, False, "A"), Region(args.b, bytes_b, False, "B")]
         spans.append(Region(args.d, bytes_d, True, "D"))

@@ -28,7 +28,7 @@ Known = tuple[Plan, Checked, "Callable[[], Any] | None"]
 
 
 class GemmCalls:
-    """Single products and batches of one dispatcher. Threads may share it."""
+    """Calls of single and batched products of one dispatcher. Threads may share it."""
 
     def __init__(self, core: NativeDispatcher) -> None:
         """``core`` owns the plans."""
@@ -37,7 +37,7 @@ class GemmCalls:
         self.by_views: Cache[tuple[object, ...], Plan] = core.new_cache()
         # By metadata of the arrays and options: the plan, what it checked, and what allocates a result.
         self.by_call: Cache[tuple[object, ...], Known] = core.new_cache()
-        # Of torch tensors by a part of their metadata: torch compares the rest in less time than it takes to read it.
+        # torch tensors by a part of their metadata: torch compares the rest in less time than it takes to read it.
         self.by_shapes: Cache[tuple[object, ...], Known] = core.new_cache()
 
     def gemm(
@@ -49,7 +49,7 @@ class GemmCalls:
             alpha, beta = real("alpha", alpha), real("beta", beta)
         if type(ds) is not tuple or bias is not None:
             ds = d_tensors(ds, bias, d_op)
-        if type(split_k) is not int:  # True and 1.0 would be found where 1 was
+        if type(split_k) is not int:  # True and 1.0 would match an entry for 1
             split_k = integer("split_k", split_k, 0)
         operands = (a, b, c, *ds, out) if ds else (a, b, c, out)
         shapes = None
@@ -91,12 +91,12 @@ class GemmCalls:
         launched = plan.launch_views((a, b, c, *ds, out), given.views, stream)
         if metadata is not None and launched is not None and not copied:
             if make is not None:
-                launched = launched._replace(write_notice=None)  # nobody has seen a result before
+                launched = launched._replace(write_notice=None)  # nobody has seen a new result before
             self.by_call.replace(key, (plan, launched, make))
         return out
 
     def _again(self, known: Known, operands: tuple[Any, ...], stream: int | None) -> Any:
-        """The result of a launch with what is known of such arrays; None where they need another check."""
+        """Launch with what is known of such arrays and return the result; None if they must be checked again."""
         plan, checked, make = known
         if make is not None:
             result = make() if stream is None else self._core.made_on(stream, checked.family, make)
@@ -109,7 +109,7 @@ class GemmCalls:
         return self._plan_for(self._read(a, b, c, out, ds, epilogue.beta, None), epilogue, layout, split_k)
 
     def problem(self, a: Any, b: Any, c: Any, out: Any, **options: Unpack[GemmOptions]) -> GemmProblem:
-        """What :meth:`gemm` would plan with these arrays: the first reading that is served, else the first."""
+        """The problem :meth:`gemm` would plan with these arrays: the first reading that is served, else the first."""
         ds, epilogue, layout, split_k = read_options(**options)
         given = self._read(a, b, c, out, ds, epilogue.beta, None)
         problems = [GemmProblem(**fields) for fields in given.readings(epilogue, layout, split_k)]
@@ -128,7 +128,7 @@ class GemmCalls:
         return given
 
     def _plan_for(self, given: GemmOperands, epilogue: Epilogue, layout: str | None, split_k: int) -> Plan:
-        """The plan for the first of the equivalent readings of the arrays that some kernel serves."""
+        """The plan for the first equivalent reading of the arrays that some kernel serves."""
         key = (*(view and view.signature for view in given.views), epilogue, layout, split_k)
         plan = self.by_views.get(key)
         if plan is not None:

@@ -1,4 +1,4 @@
-"""Operands against the problem of a plan."""
+"""Check operands against the problem of a plan."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from kernelwright.problems.gemm.problem import GemmProblem
 
 
 def check_operand(shown: str, name: str, view: Operand, problem: GemmProblem, memory: str) -> None:
-    """ArrayError unless a plan for ``problem`` takes ``view`` as its operand ``name``: a, b, c or out."""
+    """Raise ArrayError unless a plan for ``problem`` takes ``view`` as its operand ``name``: a, b, c or out."""
     p = problem
     rows, columns, dtype, letter, leading, stride = {
         "a": (p.m, p.k, p.dtype_a, p.layout[0], p.lda, p.stride_a),
@@ -39,7 +39,7 @@ def check_operand(shown: str, name: str, view: Operand, problem: GemmProblem, me
 
 
 def check_d_operand(name: str, number: int, view: Operand, problem: GemmProblem, memory: str) -> None:
-    """ArrayError unless a plan for ``problem`` takes ``view`` as its D tensor ``number``."""
+    """Raise ArrayError unless a plan for ``problem`` takes ``view`` as its D tensor ``number``."""
     shape = problem.m, problem.n
     check_d(name, view, shape, problem.batch, problem.dtype_c)
     if view.device != memory:

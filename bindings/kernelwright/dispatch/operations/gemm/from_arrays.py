@@ -1,4 +1,4 @@
-"""From arrays to the fields of the problem that they pose: shapes must agree, strides become layouts."""
+"""From arrays to the fields of the problem they pose: shapes must agree, strides become layouts."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _PLAIN = Epilogue()
 
 @dataclass(slots=True)
 class GemmOperands:
-    """Operands whose shapes agree. ``batch`` is None where all have two dimensions, else the product of ``batches``."""
+    """Operands whose shapes agree. ``batch`` is None if all have two dimensions, else the product of ``batches``."""
 
     a: Operand
     b: Operand
@@ -46,10 +46,10 @@ class GemmOperands:
         return (self.a, self.b, self.c, *self.ds, self.out)
 
     def readings(self, epilogue: Epilogue, layout: str | None, split_k: int = 0) -> tuple[dict[str, Any], ...]:
-        """Fields of the :class:`GemmProblem` that they pose.
+        """Fields of the :class:`GemmProblem` that the operands pose.
 
-        There are several where a single row or column can be read in both layouts. ArrayError for strides that no
-        layout describes, or where they contradict ``layout``.
+        There are several readings if a single row or column fits both layouts. Raises ArrayError for strides that no
+        layout describes, or that contradict ``layout``.
         """
         if layout is not None and (not isinstance(layout, str) or len(layout) != 3 or set(layout) - {"r", "c"}):
             raise ArrayError(f"layout is {layout!r}; allowed: three letters r or c for A, B and C, e.g. 'rcr'")
@@ -84,9 +84,9 @@ class GemmOperands:
         }
 
     def _results(self, wanted: str | None) -> list[tuple[str, int, dict[str, Any]]]:
-        """Layouts and leading dimensions of the result beside which every D tensor can be read, and their fields.
+        """Layouts and leading dimensions of the result with which every D tensor can be read, and their fields.
 
-        A result of one row or column has both layouts, of which a bias fits one. ArrayError if it fits none.
+        A result of one row or column has both layouts, and a bias fits one of them. Raises ArrayError if it fits none.
         """
         fitting, refused = [], None
         for letter, leading in self._result_layouts(wanted):
@@ -126,7 +126,7 @@ class GemmOperands:
 def read_operands(
     a: Any, b: Any, c: Any, out: Any, ds: Sequence[Any] = (), *, beta: float, stream: int | None = None
 ) -> GemmOperands:
-    """View the arrays and check that their shapes agree, without access to their data. Raises ArrayError."""
+    """View the arrays and check that their shapes agree, without reading their data. Raises ArrayError."""
     if a is None or b is None:
         raise ArrayError(f"{'a' if a is None else 'b'} is None; allowed: an array for each of a and b")
     views = {
@@ -171,13 +171,13 @@ def read_options(
     layout: str | None = None,
     split_k: int = 0,
 ) -> Options:
-    """Check options. ProblemError for factors that are no numbers, ArrayError for ``ds`` that is no list."""
+    """Check options. Raises ProblemError for factors that are not numbers, ArrayError for ``ds`` that is not a list."""
     epilogue = Epilogue(real("alpha", alpha), real("beta", beta), d_op, activation)
     return Options(d_tensors(ds, bias, d_op), epilogue, layout, split_k)
 
 
 def d_tensors(ds: Any, bias: Any, d_op: str) -> tuple[Any, ...]:
-    """D tensors as a tuple, a bias in front: an iterator would be empty when it is read again."""
+    """D tensors as a tuple with the bias in front: an iterator would be empty at its second use."""
     if not isinstance(ds, list | tuple):
         raise ArrayError(f"ds is a {type(ds).__name__}; allowed: a list or tuple of arrays; pass ds=[array]")
     if bias is None:
@@ -194,7 +194,7 @@ def fields_of_arrays(a: Any, b: Any, c: Any, out: Any, **options: Unpack[GemmOpt
 
 
 def _batch(views: dict[str, Operand]) -> int | None:
-    """How many products there are; None where all arrays have two dimensions."""
+    """Number of products; None if all arrays have two dimensions."""
     given = {name: view.batch for name, view in views.items() if view.batch is not None}
     if not given:
         return None
@@ -218,7 +218,7 @@ def _batch(views: dict[str, Operand]) -> int | None:
 
 
 def _batches(views: dict[str, Operand], batch: int | None) -> tuple[int, ...]:
-    """The extents of the batch, which all operands share but those of one matrix. ArrayError if they differ."""
+    """Batch extents, shared by all operands but those of a single matrix. Raises ArrayError if they differ."""
     if batch is None:
         return ()
     given = {name: view.batches for name, view in views.items() if view.batch == batch}
@@ -258,7 +258,7 @@ def _check_beta(beta: float, has_c: bool) -> None:
 
 
 def check_d(name: str, view: Operand, shape: tuple[int, int], batch: int | None, dtype: str) -> None:
-    """ArrayError unless a D tensor can be combined with a result of this shape: extents are equal, or 1."""
+    """Raise ArrayError unless a D tensor can be combined with a result of this shape: extents are equal, or 1."""
     fits = all(extent in (whole, 1) for extent, whole in zip(view.shape, shape, strict=True))
     if not fits or view.batch not in (None, 1, batch):
         given = "x".join(map(str, view.shape if view.batch is None else (view.batch, *view.shape)))

@@ -1,7 +1,7 @@
-"""Binds arrays to a plan for groups: checks them and writes their addresses into ``kw_grouped_gemm_args``.
+"""Bind arrays to a grouped GEMM plan: check them and write their addresses into ``kw_grouped_gemm_args``.
 
-Operands stand in the order A of every group, B of every group, C of every group, result of every group; every C is
-None where beta is 0.
+Operands stand in the order A of every group, B of every group, C of every group, result of every group; every C is None
+if beta is 0.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class GroupedBinder:
     __slots__ = ("_bytes", "_groups", "_memory", "_names", "_pack", "_problem", "brief")
 
     def __init__(self, problem: GroupedGemmProblem, memory: str) -> None:
-        """``memory`` is the device that arrays are on."""
+        """``memory`` is the device that holds the arrays."""
         self._problem = problem
         self._memory = memory
         self._groups = problem.native().groups
@@ -94,7 +94,7 @@ class GroupedBinder:
             if c is not None and c != out:
                 spans.append((c, c + bytes_d, False))
         spans.sort()
-        end = end_of_results = 0  # of all spans so far, and of the results among them
+        end = end_of_results = 0  # over all spans so far, and over the results among them
         for begin, stop, is_result in spans:
             if begin < (end if is_result else end_of_results) and begin < stop:
                 return False
@@ -123,7 +123,7 @@ class GroupedBinder:
 
 
 def check_views(views: Sequence[Operand | None]) -> None:
-    """ArrayError where a result shares memory with another operand than its own C."""
+    """Raise ArrayError if a result shares memory with an operand other than its own C."""
     count = len(views) // len(_LISTS)
     lists = {name: views[count * index : count * (index + 1)] for index, name in enumerate(_LISTS)}
     check_group_aliasing({name: [view for view in group if view is not None] for name, group in lists.items()})

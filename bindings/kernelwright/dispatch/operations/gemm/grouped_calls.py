@@ -21,7 +21,7 @@ from kernelwright.problems.scalars import real
 
 
 class GroupedGemmCalls:
-    """Grouped products of one dispatcher. Threads may share it."""
+    """Calls of grouped products of one dispatcher. Threads may share it."""
 
     def __init__(self, core: NativeDispatcher) -> None:
         """``core`` owns the plans."""
@@ -72,7 +72,7 @@ class GroupedGemmCalls:
         return results
 
     def _plan_for(self, groups: Sequence[GemmOperands], epilogue: Epilogue, layout: str | None) -> GroupedPlan:
-        """The plan for the first layout that all groups can be read in and some kernel serves."""
+        """The plan for the first layout in which all groups can be read and which some kernel serves."""
         memory = self._core.device.memory
         for number, group in enumerate(groups):
             if group.a.device != memory:
@@ -104,7 +104,7 @@ class GroupedGemmCalls:
 
 
 def _grouped(problems: Sequence[GemmProblem], epilogue: Epilogue) -> GroupedGemmProblem:
-    """Problems of one layout as the groups of one problem. ArrayError unless they have the same element types."""
+    """Merge problems of one layout into the groups of one problem. ArrayError unless their element types agree."""
     first = problems[0]
     for number, other in enumerate(problems):
         for field in ("dtype_a", "dtype_b", "dtype_c"):

@@ -18,7 +18,7 @@ def layouts(name: str, view: Operand, wanted: str | None) -> list[tuple[str, int
             continue
         dense = max(extent, 1)
         if rows * columns == 0 or view.batch == 0 or (lines == 1 and (inner == 1 or extent == 1)):
-            possible.append((letter, dense))  # with at most one line its stride means nothing
+            possible.append((letter, dense))  # with at most one line, the stride is irrelevant
         elif (inner == 1 or extent == 1) and outer >= dense:
             possible.append((letter, outer))
     if not possible:
@@ -27,7 +27,7 @@ def layouts(name: str, view: Operand, wanted: str | None) -> list[tuple[str, int
 
 
 def is_addressed_by(view: Operand, letter: str, leading: int) -> bool:
-    """Whether this layout and leading dimension reach every element; a stride that is never taken may be anything."""
+    """Whether this layout and leading dimension reach every element; the stride of an extent of 1 is irrelevant."""
     inner, outer = (1, 0) if letter == "r" else (0, 1)
     return 0 in view.shape or (
         (view.strides[inner] == 1 or view.shape[inner] == 1)
@@ -49,7 +49,7 @@ def _why_not(name: str, view: Operand, wanted: str | None) -> str:
 
 
 def d_leading(name: str, view: Operand, shape: tuple[int, int], letter: str) -> int:
-    """The leading dimension of a D tensor beside a result in the layout ``letter``; 0 for one line for all."""
+    """Leading dimension of a D tensor beside a result in the layout ``letter``; 0 for one line shared by all."""
     lines, outer, inner = (0, 0, 1) if letter == "r" else (1, 1, 0)
     if view.shape[inner] != shape[inner]:
         kind = "row" if letter == "r" else "column"
@@ -69,5 +69,5 @@ def d_leading(name: str, view: Operand, shape: tuple[int, int], letter: str) -> 
 
 
 def batch_stride_of(view: Operand) -> int:
-    """Elements from one matrix of a batch to the next; 0 where all products share the matrix."""
+    """Elements from one matrix of a batch to the next; 0 if all products share the matrix."""
     return 0 if view.batch in (None, 1) else view.batch_stride

@@ -1,4 +1,4 @@
-"""The calls of GEMM that :class:`kernelwright.dispatch.Dispatcher` offers."""
+"""The GEMM calls of :class:`kernelwright.dispatch.Dispatcher`."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from kernelwright.problems.literals import Activation, DOp, GemmLayout
 
 
 class GemmMethods(Methods):
-    """Products of matrices, of batches and groups of them."""
+    """Products of matrices, single, batched and grouped."""
 
     _gemm: GemmCalls
     _grouped_gemm: GroupedGemmCalls
@@ -46,33 +46,33 @@ class GemmMethods(Methods):
         split_k: int = 0,
         stream: int | None = None,
     ) -> Any:
-        """activation((alpha * a @ b + beta * c) op ds[0] op ds[1] …), without a copy of any operand.
+        """Compute activation((alpha * a @ b + beta * c) op ds[0] op ds[1] …), copying no operand.
 
-        Strides decide the layouts: a transposed view is a column-major matrix. Arrays of more dimensions hold a batch
-        of matrices, whose extents all of them share; an ``a`` or ``b`` of two dimensions, or of a batch of 1, is shared
-        by all products. Sums of int8 products are int32 and wrap around, as NumPy's do, which takes a ``k`` above
+        Strides determine the layouts: a transposed view is a column-major matrix. Arrays of more dimensions hold a
+        batch of matrices and have equal batch extents; an ``a`` or ``b`` of two dimensions, or with a batch of 1, is
+        shared by all products. Sums of int8 products are int32 and wrap around like NumPy's, which takes a ``k`` above
         131,071.
 
         :param a: A (m, k).
         :param b: B (k, n), or the result of :meth:`shuffle_b`.
         :param c: C (m, n), needed when ``beta`` is not 0.
         :param out: the result (m, n), allocated when not given.
-        :param ds: up to four D tensors of the result's dtype, (m, n), or (n,) or (1, n) for one row for all.
-        :param bias: n values for every row, as the first of ``ds``, which are then added.
-        :param d_op: how they are combined with the product, ``"add"`` or ``"multiply"``.
+        :param ds: up to four D tensors of the result's dtype, (m, n), or (n,) or (1, n) for one row shared by all rows.
+        :param bias: n values added to every row, like a first element of ``ds``; ``d_op`` must be ``"add"``.
+        :param d_op: how D tensors are combined with the product, ``"add"`` or ``"multiply"``.
         :param activation: an activation of :class:`GemmProblem`.
-        :param alpha: at 0, CPU kernels read neither ``a`` nor ``b``, as BLAS does, so that a NaN there does not reach
-            the result; GPU kernels multiply their product by 0, so that it does.
-        :param beta: at 0, no kernel reads C.
-        :param layout: three letters r or c that a, b and out must have, instead of what their strides say.
+        :param alpha: if 0, CPU kernels read neither ``a`` nor ``b``, as in BLAS, so a NaN in them does not reach the
+            result; GPU kernels multiply the product by 0, so it does.
+        :param beta: if 0, no kernel reads C.
+        :param layout: three letters r or c for a, b and out, which override what their strides suggest.
         :param split_k: number of slices of k; 0 lets the dispatcher choose.
         :param stream: a ``cudaStream_t`` or ``hipStream_t`` as an integer. Results and workspaces are allocated, C is
-            copied and the kernel is launched on it, and the caller makes the operands ready on it. By default it is
-            the current stream of the operands' array libraries, which must have the same one. In the capture of a
-            CUDA graph the workspace is the graph's own, which torch gives; for other arrays bind a plan for that.
+            copied and the kernel is launched on it; the caller makes the operands ready on it. By default it is the
+            current stream of the operands' array libraries, which must agree. While a CUDA graph is captured, torch
+            provides a workspace that belongs to the graph; for other arrays bind a plan first.
         :returns: ``out``.
         :raises ArrayError: for arrays that do not fit together or cannot be addressed, and for a capture that needs a
-            workspace where they are not torch's.
+            workspace with arrays other than torch's.
         :raises ProblemError: for an unknown ``d_op``, ``activation`` or ``split_k``.
         :raises NoKernelError: if no kernel serves the problem.
         :raises LaunchError: if the kernel or its runtime fails.
@@ -82,18 +82,18 @@ class GemmMethods(Methods):
         )  # fmt: skip
 
     def plan_gemm(self, a: Any, b: Any, c: Any = None, out: Any = None, **options: Unpack[GemmOptions]) -> Plan:
-        """The plan that :meth:`gemm` launches with these arrays; nothing is launched or copied.
+        """Return the plan that :meth:`gemm` launches with these arrays; nothing is launched or copied.
 
-        Where a matrix of one row or column may be read in several layouts, it is the first that some kernel serves.
-        Parameters and errors are those of :meth:`gemm`. ``plan_gemm(a, b, out=d).bind(a, b, out=d)()`` owns its
-        workspace, which a CUDA graph needs.
+        If a matrix of one row or column fits several layouts, the first one that some kernel serves counts. Parameters
+        and errors are those of :meth:`gemm`. ``plan_gemm(a, b, out=d).bind(a, b, out=d)()`` owns its workspace, as a
+        CUDA graph requires.
         """
         return self._gemm.plan(a, b, c, out, **options)
 
     def gemm_problem(
         self, a: Any, b: Any, c: Any = None, out: Any = None, **options: Unpack[GemmOptions]
     ) -> GemmProblem:
-        """The problem that :meth:`gemm` plans with these arrays; the first of several readings where none is served.
+        """The problem that :meth:`gemm` plans with these arrays; the first of several readings if none is served.
 
         Parameters and errors are those of :meth:`gemm`.
         """
@@ -106,9 +106,9 @@ class GemmMethods(Methods):
         self, a: Any, b: Any, c: Any = None, out: Any = None, /, **options: Unpack[GemmOptions]
     ) -> Explanation: ...
     def explain(self, problem: Any, *arrays: Any, **options: Unpack[GemmOptions]) -> Explanation:
-        """Every kernel with its score, or with the reason why it cannot be used. Never raises NoKernelError.
+        """Rank every kernel with its score, or with the reason why it cannot be used. Never raises NoKernelError.
 
-        Given arrays instead of a problem, it explains what :meth:`gemm` does with them and the same options.
+        Given arrays instead of a problem, explains what :meth:`gemm` does with them and the same options.
         """
         if arrays:
             problem = self.gemm_problem(problem, *arrays, **options)
@@ -128,9 +128,9 @@ class GemmMethods(Methods):
         layout: GemmLayout | None = None,
         stream: int | None = None,
     ) -> list[Any]:
-        """alpha * a[i] @ b[i] + beta * cs[i] for every i in one launch.
+        """Compute alpha * a[i] @ b[i] + beta * cs[i] for every i in one launch.
 
-        Every group has sizes of its own; all share dtypes and layouts, which follow from strides as for :meth:`gemm`.
+        Every group has its own sizes; all share dtypes and layouts, which follow from strides as for :meth:`gemm`.
 
         :param a: A (m, k) of each group.
         :param b: B (k, n) of each group.
@@ -147,21 +147,21 @@ class GemmMethods(Methods):
     def shuffle_b(
         self, b: Any, *, m: int = 1024, dtype_c: str = "", layout: GemmLayout | None = None, **fields: Any
     ) -> ShuffledB:
-        """B (k, n) in the order of the best kernel that reads an order of its own, for :meth:`gemm` and plans.
+        """Rearrange B (k, n) into the order of the best kernel with preshuffled B, for :meth:`gemm` and plans.
 
-        B is copied, through the host if it is on a GPU, and transposed if the kernels want the other layout.
+        B is copied, through the host if it is on a GPU, and transposed if the kernels need the other layout.
 
-        :param m: the expected number of rows of A, on which the choice of the kernel depends.
+        :param m: the expected number of rows of A, which affects the choice of the kernel.
         :param dtype_c: the result's dtype; by default that of :class:`GemmProblem`.
-        :param layout: three letters r or c that the kernel must have.
+        :param layout: three letters r or c that the kernel's layout must have.
         :param fields: fields of :class:`GemmProblem` that the products will have (``activation``, ``num_d``, …).
         :raises ArrayError: for a batch, or an array that cannot be read.
-        :raises NoKernelError: if no kernel reads B in an order of its own.
+        :raises NoKernelError: if no kernel reads preshuffled B.
         """
         return self._gemm.shuffle_b(b, m, dtype_c, layout, fields)
 
     def plan_grouped(self, problem: GroupedGemmProblem) -> GroupedPlan:
-        """The plan for products of different shapes, as :meth:`Dispatcher.plan` gives it."""
+        """The plan for products of different shapes, as :meth:`Dispatcher.plan` returns it."""
         plan = self._core.plan(problem)
         assert isinstance(plan, GroupedPlan)
         return plan

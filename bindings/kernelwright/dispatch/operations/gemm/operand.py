@@ -1,4 +1,4 @@
-"""Operands of a GEMM: matrices, batches of them, D tensors, and a B that a kernel's shuffle has ordered."""
+"""Operands of a GEMM: matrices, batches of matrices, D tensors, and a preshuffled B."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ class Operand(NamedTuple):
     :ivar family: the array library, such as ``numpy`` or ``torch``.
     :ivar owner: keeps the memory alive.
     :ivar batch: number of matrices; None for an array of two dimensions.
-    :ivar batches: the extents in front of rows and columns, whose product ``batch`` is.
+    :ivar batches: the extents before rows and columns; ``batch`` is their product.
     :ivar batch_stride: elements from one matrix to the next.
-    :ivar b_format: format of a shuffled B, else 0; shape and strides are then those of B before.
+    :ivar b_format: format of a shuffled B, else 0; shape and strides of a shuffled B are those before shuffling.
     """
 
     pointer: int
@@ -52,7 +52,7 @@ class Operand(NamedTuple):
 
     @property
     def shown_shape(self) -> str:
-        """Rows x columns for messages, such as ``3x4``."""
+        """Shape for messages, rows x columns, such as ``3x4``."""
         return "x".join(map(str, self.shape))
 
 
@@ -81,8 +81,8 @@ class ShuffledB(Prepared):
 def operand(array: Any, name: str = "array", stream: int | None = None) -> Operand:
     """View a NumPy array, torch tensor, or anything with DLPack or ``__cuda_array_interface__`` as a matrix or a batch.
 
-    :param array: an array of two dimensions, or of more for a batch of matrices, or a :class:`ShuffledB`.
-    :param name: what errors call it.
+    :param array: an array of two dimensions, or more for a batch of matrices, or a :class:`ShuffledB`.
+    :param name: its name in errors.
     :param stream: the stream on which a DLPack producer is asked to make the data ready.
     :raises ArrayError: for another kind of object, another rank, or a dtype that no kernel has.
     """
@@ -112,7 +112,7 @@ def _of_view(array_view: ArrayView, name: str) -> Operand:
 
 
 def _one_batch(array_view: ArrayView, name: str) -> tuple[int | None, int]:
-    """The number of matrices of a batch of any rank, and the one distance between neighbours. ArrayError without it."""
+    """Number of matrices in a batch of any rank, and their common stride. Raises ArrayError if there is none."""
     batches = array_view.shape[:-2]
     if not batches:
         return None, 0
@@ -133,11 +133,11 @@ def _one_batch(array_view: ArrayView, name: str) -> tuple[int | None, int]:
 def allocator(
     like: Operand, shape: tuple[int, ...], dtype: str, row_major: bool, owner: Any = None
 ) -> Callable[[], Any]:
-    """A function that makes uninitialised matrices, or batches, of the same array library and on the same device.
+    """Return a function that makes uninitialised matrices, or batches, with the same array library and device.
 
-    They are column-major if not ``row_major``.
+    Matrices are column-major if not ``row_major``.
 
-    ArrayError for an array library whose arrays cannot be allocated here.
+    Raises ArrayError for an array library whose arrays cannot be allocated here.
     """
     stored = shape if row_major else (*shape[:-2], shape[-1], shape[-2])
     make = allocate.allocator(like.family, stored, dtype, owner, like.fnuz)

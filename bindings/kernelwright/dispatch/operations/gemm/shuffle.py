@@ -1,4 +1,4 @@
-"""Rearranges B on the host into the order that a kernel reads, and copies it to the device that will use it."""
+"""Rearrange B on the host into the order that a kernel reads, and copy it to the device that will use it."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ _ALIGNMENT = 256
 
 
 def shuffled_format(core: Any, problem: GemmProblem) -> tuple[int, int]:
-    """The b_format of the problem, or else that of the best kernel, and the bytes that B takes in it.
+    """The b_format of the problem, or else of the best kernel, and the size of B in it, in bytes.
 
-    ``core`` is the :class:`NativeDispatcher`. NoKernelError where no kernel reads B in an order of its own.
+    ``core`` is the :class:`NativeDispatcher`. Raises NoKernelError if no kernel reads preshuffled B.
     """
     b_format, nbytes, struct = ctypes.c_uint64(), ctypes.c_uint64(), problem.native()
     core.check(
@@ -33,7 +33,7 @@ def shuffled_format(core: Any, problem: GemmProblem) -> tuple[int, int]:
 
 
 def shuffle(core: Any, view: Operand, m: int, dtype_c: str, layout: str | None, fields: dict[str, Any]) -> ShuffledB:
-    """See :meth:`Dispatcher.shuffle_b`. NoKernelError where no kernel takes B in either layout."""
+    """See :meth:`Dispatcher.shuffle_b`. Raises NoKernelError if no kernel takes B in either layout."""
     host = _on_host(view)
     (k, n), fnuz, memory = view.shape, view.fnuz, core.device.memory
     refused: NoKernelError | None = None
@@ -66,7 +66,7 @@ def _layouts(host: np.ndarray[Any, Any]) -> tuple[str, str]:
 
 
 def _on_host(view: Operand) -> np.ndarray[Any, Any]:
-    """B as a NumPy array; elements that NumPy does not know as what ml_dtypes makes of them, or as bytes."""
+    """B as a NumPy array; dtypes unknown to NumPy are those of ml_dtypes, or bytes."""
     if view.device != "cpu":
         if view.family not in ("torch", "cupy"):
             raise ArrayError(f"cannot copy a {view.family} array from {view.device}; pass b on the host")
@@ -86,7 +86,7 @@ def _read(view: Operand) -> np.ndarray[Any, Any]:
     memory = (ctypes.c_uint8 * ((last + 1) * size)).from_address(view.pointer)
     rows, columns = view.strides
     matrix = np.ndarray(view.shape, kind, memoryview(memory), 0, (rows * size, columns * size))
-    return matrix.copy(order="F" if rows < columns else "C")  # so that nothing refers to memory of others
+    return matrix.copy(order="F" if rows < columns else "C")  # so that nothing refers to the caller's memory
 
 
 def _address(array: Any) -> int:
@@ -108,7 +108,7 @@ def _aligned(nbytes: int) -> np.ndarray[Any, np.dtype[np.uint8]]:
 
 
 def _placed(data: np.ndarray[Any, Any], view: Operand, memory: str) -> tuple[Any, int, str]:
-    """The bytes on the dispatcher's device, their address and the library that owns them."""
+    """Copy the bytes to the dispatcher's device. Returns them, their address and the library that owns them."""
     if memory == "cpu" and view.family == "torch":
         placed: Any = importlib.import_module("torch").from_numpy(data)
         return placed, placed.data_ptr(), "torch"

@@ -1,4 +1,4 @@
-"""What GEMM's kernels are called for people, and the fields of specs that a problem asks for."""
+"""Human-readable descriptions of GEMM kernels, and the spec fields that a problem requires."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _EPILOGUE = ("num_d", "d_op", "activation")
 
 
 def short(spec: Mapping[str, Any]) -> str:
-    """E.g. ``bf16 rcr 128x128x32 +D gelu``: operands, layouts of A, B and C, tile, and what is not plain."""
+    """Such as ``bf16 rcr 128x128x32 +D gelu``: operands, layouts of A, B and C, tile, and special features."""
     a, b, c = spec["dtype_a"], spec["dtype_b"], spec["dtype_c"]
     words = [f"{a if a == b else f'{a}*{b}'}{'' if c == a else f'->{c}'}", spec["layout"], extents(spec["tile"])]
     words += [spec["pipeline"]] if spec.get("pipeline", "packed") != "packed" else []
@@ -32,7 +32,7 @@ def _flags(spec: Mapping[str, Any]) -> list[str]:
 
 
 def asked(problem: GemmProblem | GroupedGemmProblem, spec: Mapping[str, Any]) -> dict[str, Any]:
-    """Fields that a kernel's spec must have to serve the problem; those that ``spec`` serves anyway are left out."""
+    """Fields that a kernel's spec must have to serve the problem, without those that ``spec`` serves anyway."""
     grouped = isinstance(problem, GroupedGemmProblem)
     fields: dict[str, Any] = {"op": "gemm", "grouped": grouped, "layout": problem.layout}
     fields |= {name: getattr(problem, name) for name in ("dtype_a", "dtype_b", "dtype_c", "dtype_acc")}

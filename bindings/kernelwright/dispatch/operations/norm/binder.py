@@ -1,7 +1,7 @@
-"""Binds arrays to the plan of a norm: checks them and writes their addresses into ``kw_norm_args``.
+"""Bind arrays to the plan of a norm: check them and write their addresses into ``kw_norm_args``.
 
 Operands stand in the order of :data:`kernelwright.dispatch.operations.norm.operand.NAMES`; those that the problem lacks
-are None. Which of them share memory is compared by the dispatcher at every launch.
+are None. The dispatcher checks at every launch which of them share memory.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class NormBinder(ArrayBinder[NormArgs]):
     args_type = NormArgs
 
     def __init__(self, problem: NormProblem, memory: str) -> None:
-        """``memory`` is the device that arrays are on."""
+        """``memory`` is the device that holds the arrays."""
         super().__init__(NAMES, memory, problem.flops <= _BRIEF_FLOPS, len(NAMES) - INPUTS)
         self._problem = problem
         self._wanted = wanted(problem)
@@ -61,7 +61,7 @@ class NormBinder(ArrayBinder[NormArgs]):
         _pack(args, _FIRST, *(address or 0 for address in addresses))
 
     def regions(self, args: NormArgs) -> list[Region]:
-        """See :class:`Binder`. What is read where it is written is told once."""
+        """See :class:`Binder`. Memory that is both read and written is listed once."""
         places = {name: getattr(args, member) for name, member in zip(NAMES, _MEMBERS, strict=True)}
         written = {places[name] for name in NAMES[INPUTS:]}
         return [
@@ -71,7 +71,7 @@ class NormBinder(ArrayBinder[NormArgs]):
         ]
 
     def _bytes(self, name: str) -> int:
-        """From the first to behind the last element."""
+        """Bytes from the first element to the end of the last."""
         p = self._problem
         if name == "scales":
             return 4 * p.rows

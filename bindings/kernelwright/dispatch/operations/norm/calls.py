@@ -19,11 +19,11 @@ from kernelwright.dispatch.operations.norm.plan import NormPlan
 from kernelwright.problems.norm.problem import NormProblem
 
 Makes = tuple[Callable[[], Any] | None, ...]
-"""What allocates each result that is not given; None where it is given, or there is none."""
+"""Allocator of each result that is not given; None if it is given, or absent."""
 
 
 class NormOptions(NamedTuple):
-    """What arrays do not say."""
+    """Options that arrays do not express."""
 
     kind: str
     backward: bool
@@ -32,7 +32,7 @@ class NormOptions(NamedTuple):
 
 
 class NormCalls:
-    """Norms of one dispatcher. Threads may share it."""
+    """Norm calls of one dispatcher. Threads may share it."""
 
     def __init__(self, core: NativeDispatcher) -> None:
         """``core`` owns the plans."""
@@ -41,7 +41,7 @@ class NormCalls:
         self.by_call: Cache[tuple[object, ...], tuple[NormPlan, Checked, Makes]] = core.new_cache()
 
     def run(self, operands: tuple[Any, ...], options: NormOptions, stream: int | None) -> Any:
-        """Arrays in the order of NAMES; returns the results, one alone as itself."""
+        """Launch with arrays in the order of NAMES. Returns the results, a single one as itself."""
         metadata = metadata_key(operands)
         key = None if metadata is None else (metadata, options)
         known = None if key is None else self.by_call.get(key)
@@ -55,7 +55,7 @@ class NormCalls:
     def _first(
         self, operands: tuple[Any, ...], options: NormOptions, stream: int | None, key: tuple[object, ...] | None
     ) -> Any:
-        """A call whose plan is not known."""
+        """Make a call whose plan is not known."""
         stream = launch_stream(operands, stream, self._core.device.memory)
         arrays = {name: array for name, array in zip(NAMES, operands, strict=True) if array is not None}
         views = {name: view(array, name, stream) for name, array in arrays.items()}
@@ -82,7 +82,7 @@ class NormCalls:
 
 
 def problem_of(views: dict[str, ArrayView], options: NormOptions) -> NormProblem:
-    """The problem that arrays pose. ArrayError or ProblemError where they, or the options, contradict each other."""
+    """The problem that arrays pose. ArrayError or ProblemError if they, or the options, contradict each other."""
     x, weight = views["x"], views.get("weight", views.get("bias", views.get("dbias")))
     rows, columns, stride_x = as_rows(x, "x")
     strides = {"stride_x": stride_x}
@@ -106,7 +106,7 @@ def problem_of(views: dict[str, ArrayView], options: NormOptions) -> NormProblem
 
 
 def _makes(problem: NormProblem, views: dict[str, ArrayView], operands: tuple[Any, ...], fnuz: bool) -> Makes:
-    """What allocates the results that the caller does not give: of the shape of x, of its rows, of a row.
+    """Allocators of the results that the caller does not give, with the shape of x, of its rows or of one row.
 
     ``fnuz`` says whether the device's 8-bit floats are in an FNUZ format.
     """

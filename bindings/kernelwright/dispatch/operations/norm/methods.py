@@ -1,4 +1,4 @@
-"""The calls of norms that :class:`kernelwright.dispatch.Dispatcher` offers."""
+"""The norm calls of :class:`kernelwright.dispatch.Dispatcher`."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from kernelwright.dispatch.operations.norm.calls import NormCalls, NormOptions
 
 
 class NormMethods(Methods):
-    """RMS norm, layer norm and their gradients. Arrays are of any library that :meth:`Dispatcher.gemm` takes."""
+    """RMS norm, layer norm and their gradients. Takes arrays of every library that :meth:`Dispatcher.gemm` takes."""
 
     _norm: NormCalls
 
@@ -30,20 +30,20 @@ class NormMethods(Methods):
         epsilon: float = 1e-6,
         stream: int | None = None,
     ) -> Any:
-        """s / sqrt(mean(s * s) + epsilon) * weight, of each row of s = x + residual, without a copy of any operand.
+        """Compute s / sqrt(mean(s * s) + epsilon) * weight for each row of s = x + residual, copying no operand.
 
-        :param x: (…, columns) of fp32, fp16 or bf16; rows lie equally far apart, columns side by side.
-        :param weight: (columns,), of the dtype of ``x`` or fp32.
-        :param out: the result, of the shape of ``x``, allocated when not given; may be ``x`` itself.
-        :param residual: of the shape and dtype of ``x``, added to it first.
-        :param sum: what x and the residual make, rounded to their dtype; allocated when not given; may be either.
-        :param scales: fp32 numbers, one for each row of a quantised result; allocated when not given.
+        :param x: (…, columns) of fp32, fp16 or bf16, with equally spaced rows and contiguous columns.
+        :param weight: (columns,), in the dtype of ``x`` or fp32.
+        :param out: the result, with the shape of ``x``, allocated when not given; may be ``x`` itself.
+        :param residual: tensor with the shape and dtype of ``x``, added to it first.
+        :param sum: x + residual, rounded to their dtype; allocated when not given; may be either of them.
+        :param scales: fp32 scales of a quantised result, one per row; allocated when not given.
         :param dtype: ``int8`` or ``fp8`` for a result that is quantised row by row: ``out * scales`` is the norm.
         :param epsilon: added to the mean of squares.
         :param stream: as for :meth:`Dispatcher.gemm`.
-        :returns: ``out``; with a residual or scales a tuple of ``out``, ``sum`` and ``scales``, less what there is not.
+        :returns: ``out``; with a residual or scales, a tuple of those of ``out``, ``sum`` and ``scales`` that exist.
         :raises ArrayError: for arrays that do not fit together or cannot be addressed.
-        :raises ProblemError: for numbers and words that make no norm.
+        :raises ProblemError: for numbers and words that describe no norm.
         :raises NoKernelError: if no kernel serves the problem.
         :raises LaunchError: if the kernel fails.
         """
@@ -64,9 +64,9 @@ class NormMethods(Methods):
         epsilon: float = 1e-5,
         stream: int | None = None,
     ) -> Any:
-        """(s - mean(s)) / sqrt(mean((s - mean(s))^2) + epsilon) * weight + bias, of each row of s = x + residual.
+        """Compute (s - mean(s)) / sqrt(mean((s - mean(s))^2) + epsilon) * weight + bias per row of s = x + residual.
 
-        :param bias: (columns,), of the dtype of the weight.
+        :param bias: (columns,), in the dtype of the weight.
 
         Everything else is as for :meth:`rms_norm`.
         """
@@ -85,12 +85,12 @@ class NormMethods(Methods):
         epsilon: float = 1e-6,
         stream: int | None = None,
     ) -> Any:
-        """The gradients of :meth:`rms_norm`: dx, and that of the weight if there is one.
+        """Compute the gradients of :meth:`rms_norm`: dx, and dweight if there is a weight.
 
-        :param dy: gradient of the result, of the shape and dtype of ``x``.
-        :param x: what was normalised: with a residual, the sum.
-        :param out: dx, of the shape of ``x``, allocated when not given; may be ``dy`` or ``dsum``.
-        :param dsum: the gradient of the sum, which is added to dx.
+        :param dy: gradient of the result, with the shape and dtype of ``x``.
+        :param x: the normalised operand: with a residual, the sum.
+        :param out: dx, with the shape of ``x``, allocated when not given; may be ``dy`` or ``dsum``.
+        :param dsum: the gradient of the sum, added to dx.
         :param dweight: (columns,), allocated when not given.
         :returns: dx, or a tuple of dx and dweight.
 
@@ -112,10 +112,10 @@ class NormMethods(Methods):
         epsilon: float = 1e-5,
         stream: int | None = None,
     ) -> Any:
-        """The gradients of :meth:`layer_norm`: dx, that of the weight if there is one, that of the bias if asked for.
+        """Compute the gradients of :meth:`layer_norm`: dx, dweight if there is a weight, dbias if requested.
 
         :param dbias: (columns,), an array of the weight's dtype to write to; None if there is no bias.
-        :returns: dx, or a tuple of dx, dweight and dbias, less what there is not.
+        :returns: dx, or a tuple of those of dx, dweight and dbias that exist.
 
         Everything else is as for :meth:`rms_norm_backward`.
         """

@@ -1,4 +1,4 @@
-"""Arrays of a norm against the problem of a plan: what has the shape of x, what has that of a row."""
+"""Check arrays of a norm against a plan's problem: arrays with the shape of x, and arrays with that of a row."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from kernelwright.dispatch.core.errors import ArrayError
 from kernelwright.problems.norm.problem import NormProblem
 
 NAMES = ("x", "weight", "bias", "residual", "dy", "out", "sum", "scales", "dweight", "dbias")
-"""What errors call the operands, in the order of ``kw_norm_args``."""
+"""Names of the operands in errors, in the order of ``kw_norm_args``."""
 INPUTS = 5
 
 _STRIDES = {
@@ -18,7 +18,7 @@ _STRIDES = {
 
 
 def wanted(problem: NormProblem) -> dict[str, bool]:
-    """Which operands a problem has."""
+    """Whether a problem has each operand, by name."""
     forward, weight, bias = not problem.backward, problem.weight, problem.bias
     given = (True, weight, bias and forward, problem.residual, problem.backward)
     written = (True, problem.residual and forward, problem.quantised, weight and not forward, bias and not forward)
@@ -26,10 +26,10 @@ def wanted(problem: NormProblem) -> dict[str, bool]:
 
 
 def as_rows(array: ArrayView, name: str) -> tuple[int, int, int]:
-    """Rows, columns and the elements from one row to the next of an array (…, columns).
+    """Rows, columns and row stride, in elements, of an array (…, columns).
 
-    ArrayError for arrays of no dimension or no column, columns that are not side by side, and rows that do not lie
-    equally far apart.
+    Raises ArrayError for arrays without dimensions or columns, for columns that are not contiguous, and for rows that
+    are not equally spaced.
     """
     if not array.shape or array.shape[-1] < 1:
         raise ArrayError(f"{name} has shape {array.shape}; allowed: (…, columns) with one column or more")
@@ -49,7 +49,7 @@ def as_rows(array: ArrayView, name: str) -> tuple[int, int, int]:
 
 
 def check_operand(array: ArrayView, name: str, problem: NormProblem, memory: str) -> None:
-    """ArrayError unless a plan for ``problem`` takes ``array`` as its operand ``name``."""
+    """Raise ArrayError unless a plan for ``problem`` takes ``array`` as its operand ``name``."""
     if array.device != memory:
         raise ArrayError(f"{name} is on {array.device}; allowed for this plan: {memory}")
     if NAMES.index(name) >= INPUTS and array.readonly:

@@ -1,4 +1,4 @@
-"""Plans of norms: what users call."""
+"""Plans of norms, as users call them."""
 
 from __future__ import annotations
 
@@ -12,14 +12,15 @@ from kernelwright.problems.norm.problem import NormProblem
 class NormPlan(OperationPlan[NormProblem]):
     """A norm with its kernel. Threads may share a plan.
 
-    ``plan(x, out=y, weight=w)`` and, of a problem with ``backward``, ``plan(x, dy=dy, out=dx, weight=w, dweight=dw)``
-    take NumPy arrays, torch tensors, … of exactly the problem's rows, dtypes and strides, or addresses of all.
+    ``plan(x, out=y, weight=w)`` and, for a problem with ``backward``, ``plan(x, dy=dy, out=dx, weight=w, dweight=dw)``
+    take NumPy arrays, torch tensors, … of exactly the problem's rows, dtypes and strides, or the addresses of all of
+    them.
     """
 
     __slots__ = ()
 
     def __init__(self, problem: NormProblem, made: NativePlan) -> None:
-        """Made by :meth:`Dispatcher.plan`."""
+        """Use :meth:`Dispatcher.plan` instead."""
         super().__init__(problem, made, NormBinder(problem, made.device.memory))
 
     def __call__(
@@ -27,11 +28,11 @@ class NormPlan(OperationPlan[NormProblem]):
         sum: Any = None, scales: Any = None, dweight: Any = None, dbias: Any = None, stream: int | None = None,
         workspace: int | None = None,
     ) -> Any:  # fmt: skip
-        """Launch; returns ``out``.
+        """Launch and return ``out``.
 
         :param x: (…, columns); ``residual``, ``dy``, ``out`` and ``sum`` have its rows.
         :param workspace: the address of ``workspace_bytes`` bytes, aligned to 256.
-        :raises ArrayError: for arrays that the plan is not for.
+        :raises ArrayError: for arrays that do not fit the plan.
         :raises LaunchError: if the kernel fails.
         """
         self.launch((x, weight, bias, residual, dy, out, sum, scales, dweight, dbias), stream, workspace)
@@ -41,5 +42,5 @@ class NormPlan(OperationPlan[NormProblem]):
         self, x: Any, *, out: Any, weight: Any = None, bias: Any = None, residual: Any = None, dy: Any = None,
         sum: Any = None, scales: Any = None, dweight: Any = None, dbias: Any = None, stream: int | None = None,
     ) -> BoundPlan:  # fmt: skip
-        """Fix the memory too, for the shortest call. The result keeps the arrays alive; one thread at a time."""
+        """Bind the memory too, for the shortest call. The result keeps the arrays alive; one thread at a time."""
         return self.bound((x, weight, bias, residual, dy, out, sum, scales, dweight, dbias), out, stream)

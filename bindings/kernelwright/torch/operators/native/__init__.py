@@ -1,1 +1,1 @@
-"""Operators on the native road: what it learns of their calls, and gradients of those that it has computed."""
+"""Operators on the native road: what it learns of their calls, and gradients of results it has computed."""

@@ -1,4 +1,4 @@
-"""Attention on the native road: what it learns of a call, and gradients of those that it has computed."""
+"""Attention on the native road: what it learns of a call, and gradients of results it has computed."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _NUMBERS = {int, float}
 
 
 def _option(dropout_p: Any, is_causal: Any, scale: Any, enable_gqa: Any, recorded: bool) -> Any:
-    """What a plan depends on beside tensors; None where the Python road must be taken: it draws seeds of dropout."""
+    """Option key of a plan; None for the Python road, which is needed to draw dropout seeds."""
     if type(dropout_p) not in _NUMBERS or dropout_p or (scale is not None and type(scale) is not float):
         return None
     return bool(is_causal), scale, bool(enable_gqa), recorded
@@ -30,7 +30,7 @@ def attention(
     query: torch.Tensor, key: torch.Tensor, value: torch.Tensor, attn_mask: torch.Tensor | None, dropout_p: float,
     is_causal: bool, scale: float | None, enable_gqa: bool, deterministic: bool,
 ) -> Any:  # fmt: skip
-    """The result, with its gradient recorded; None where the Python road must be taken."""
+    """Return the result, with its gradient recorded; None if the Python road must be taken."""
     if records() and recorded(query, key, value, attn_mask):
         option = _option(dropout_p, is_causal, scale, enable_gqa, True)
         tensors = (query, key, value) if attn_mask is None else (query, key, value, attn_mask)
@@ -47,7 +47,7 @@ def attention(
 
 
 def recorded(*tensors: Any) -> bool:
-    """Whether one of them has a gradient; False for what is no tensor, which the Python road refuses."""
+    """Whether one of them requires grad; False for non-tensors, which the Python road refuses."""
     try:
         return any(one is not None and one.requires_grad for one in tensors)
     except AttributeError:
@@ -61,7 +61,7 @@ class _Attention(torch.autograd.function._SingleLevelFunction):  # type: ignore[
     def forward(
         ctx: Any, computed: Any, q: Any, k: Any, v: Any, mask: Any, causal: bool, scale: Any, deterministic: bool
     ) -> torch.Tensor:
-        """The first of the results, O and LSE: no inputs, which autograd would make a view of."""
+        """Return O, the first of the results O and LSE; not passed as inputs, of which autograd would make views."""
         out, lse = computed
         ctx.save_for_backward(q, k, v, mask, out, lse)
         ctx.rules = causal, scale, deterministic
@@ -84,9 +84,9 @@ def learn(
     query: torch.Tensor, key: torch.Tensor, value: torch.Tensor, attn_mask: torch.Tensor | None, dropout_p: float,
     is_causal: bool, scale: float | None, enable_gqa: bool, result: torch.Tensor, generation: int,
 ) -> None:  # fmt: skip
-    """Teach the native road the plan of attention that the dispatcher in use has just computed.
+    """Teach the native road the plan of attention that the dispatcher in use has just launched.
 
-    It can be taught where kernels read all operands where they lie, of four dimensions where gradients are recorded.
+    It can be taught if kernels read all operands in place, with four dimensions if gradients are recorded.
     """
     tensors = (query, key, value) if attn_mask is None else (query, key, value, attn_mask)
     with_lse = records() and recorded(*tensors)
@@ -111,7 +111,7 @@ def _planned(given: tuple[torch.Tensor, ...], option: Any, result: torch.Tensor)
     if with_lse and any(one.shape != other.shape for one, other in zip(read, given, strict=True)):
         return None  # autograd records views of them, on the Python road
     out = attention_gradient.beside(folded.query, folded.value.shape[-1])
-    # As the Python road: a reshape to the same extents would change strides of extents of 1.
+    # Like the Python road: a reshape to the same extents would change strides of extents of 1.
     shaped = out if out.dim() == len(folded.out) else out.reshape(folded.out)
     if shaped.data_ptr() != out.data_ptr() or shaped.stride() != result.stride() or shaped.shape != result.shape:
         return None

@@ -21,9 +21,9 @@ _PLACES = [_OFFSETS[name] for name in _READ], [_OFFSETS[name] for name in _WRITT
 
 
 def differentiated(operator: Callable[..., Any], a: Any) -> tuple[torch.Tensor, ...]:
-    """dQ, dK, dV and, where there is one, dbias: what ``operator(*a)`` returns, ``kernelwright::attention_backward``.
+    """dQ, dK, dV and dbias, if any: the results of ``operator(*a)``, ``kernelwright::attention_backward``.
 
-    The operator computes what the native road does not know. NoKernelError in ``strict()`` regions.
+    The operator computes calls that the native road does not know. NoKernelError in ``strict()`` regions.
     """
     result: tuple[torch.Tensor, ...]
     added = a.bias is not None or a.slopes is not None or a.with_dbias

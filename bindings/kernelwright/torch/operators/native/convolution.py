@@ -1,4 +1,4 @@
-"""Convolutions on the native road: what it learns of a call, and gradients of those that it has computed."""
+"""Convolutions on the native road: what it learns of a call, and gradients of results it has computed."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _INTEGERS = {int}
 
 
 def _exact(stride: Any, padding: Any, dilation: Any, groups: Any) -> bool:
-    """Whether these are integers and tuples of them: True and 1.0 would be found where 1 was, and lists never."""
+    """Whether these are integers and tuples of them: True and 1.0 would match an entry for 1, and lists none."""
     if type(groups) is not int:
         return False
     for one in (stride, padding, dilation):
@@ -35,7 +35,7 @@ def conv(
     x: torch.Tensor, w: torch.Tensor, bias: torch.Tensor | None, residual: torch.Tensor | None, dims: int,
     stride: Any, padding: Any, dilation: Any, groups: int, activation: str | None,
 ) -> Any:  # fmt: skip
-    """The convolution, with its gradient recorded; None where the Python road must be taken."""
+    """Return the convolution, with its gradient recorded; None if the Python road must be taken."""
     if not _exact(stride, padding, dilation, groups):
         return None
     option = dims, stride, padding, dilation, groups, activation, residual is None
@@ -51,7 +51,7 @@ def conv(
     word = "none" if activation is None else activation
     if x.dim() == w.dim():
         return _Conv.apply((result,), x, w, bias, residual, given, word)
-    # One image. The result is nobody's yet: it becomes no view.
+    # One image. Nobody else holds the result yet: it becomes no view.
     images = x[None], w, bias, None if residual is None else residual[None]
     return _Conv.apply((result[None].data,), *images, given, word).squeeze(0)
 
@@ -63,7 +63,7 @@ class _Conv(torch.autograd.function._SingleLevelFunction):  # type: ignore[misc]
     def forward(
         ctx: Any, computed: Any, x: Any, w: Any, bias: Any, residual: Any, given: Any, activation: str
     ) -> torch.Tensor:
-        """The result, which is the only element of ``computed``: no input, which autograd would make a view of."""
+        """Return the only element of ``computed``; not passed as an input, of which autograd would make a view."""
         result: torch.Tensor = computed[0]
         ctx.given = given
         convolution_gradient.keep(ctx, x, w, bias, residual, activation, result)
@@ -88,9 +88,9 @@ def learn(
     stride: Any, padding: Any, dilation: Any, groups: int, activation: str | None, result: torch.Tensor,
     generation: int,
 ) -> None:  # fmt: skip
-    """Teach the native road the plan of a convolution that the dispatcher in use has just computed.
+    """Teach the native road the plan of a convolution that the dispatcher in use has just launched.
 
-    It can be taught where kernels read all operands where they lie.
+    It can be taught if kernels read all operands in place.
     """
     if not _exact(stride, padding, dilation, groups):
         return

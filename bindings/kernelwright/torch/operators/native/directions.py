@@ -20,7 +20,7 @@ _PLACES = [ConvArgs.a.offset, ConvArgs.b.offset], [ConvArgs.d.offset]
 def convolved(
     name: str, a: torch.Tensor, b: torch.Tensor, given: Sequence[int], window: Window, dispatcher: str
 ) -> torch.Tensor:
-    """``kernelwright::<name>``, by the operator where the native road does not know it.
+    """Compute ``kernelwright::<name>``, by the operator if the native road does not know the call.
 
     NoKernelError in ``strict()`` regions.
     """

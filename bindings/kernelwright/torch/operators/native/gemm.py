@@ -1,4 +1,4 @@
-"""``gemm`` on the native road: what it learns of a product, and gradients of those that it has computed."""
+"""``gemm`` on the native road: what it learns of a product, and gradients of results it has computed."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ def gemm(
     a: torch.Tensor, b: torch.Tensor, ds: Sequence[torch.Tensor], d_op: str, activation: str | None, alpha: float,
     out_dtype: torch.dtype | None,
 ) -> Any:  # fmt: skip
-    """The product, with its gradient recorded; None where the Python road must be taken."""
-    if type(alpha) is not float:  # True and 1 would be found where 1.0 was
+    """Return the product, with its gradient recorded; None if the Python road must be taken."""
+    if type(alpha) is not float:  # True and 1 would match an entry for 1.0
         return None
     option = d_op, activation, alpha, out_dtype
     if not ds:
         result = launch(_KINDS, option, a, b)
         if result is None or not (records() and (a.requires_grad or b.requires_grad)):
             return result
-        if activation is None and a.dim() == b.dim() == 2:  # most often
+        if activation is None and a.dim() == b.dim() == 2:  # the most common case
             return _Product.apply((result,), a, b, alpha)
         return _recorded(result, a, b, ds, d_op, activation, alpha)
     result = launch_all(_KINDS, option, (a, b, *ds))
@@ -44,7 +44,7 @@ def _recorded(
     word = "none" if activation is None else activation
     if a.dim() == b.dim() == 2 and all(_lies_beside(d, result.shape) for d in ds):
         return _Gemm.apply((result,), a, b, d_op, word, alpha, *ds)
-    # Autograd records the views that make matrices of the operands. The result is nobody's yet: it becomes no view.
+    # Autograd records the views that make matrices of the operands. Nobody holds the result yet: it becomes no view.
     product = gemm_shapes.as_product(a, b, ds, ["a", "b", *(f"ds[{number}]" for number in range(len(ds)))])
     whole = result if product.shape is None else result.view(gemm_shapes.result_shape(product.a, product.b)).data
     recorded = _Gemm.apply((whole,), product.a, product.b, d_op, word, alpha, *product.ds)
@@ -52,7 +52,7 @@ def _recorded(
 
 
 def _lies_beside(d: torch.Tensor, shape: Sequence[int]) -> bool:
-    """Whether the operator takes a D tensor as it is: whole rows, or one for all."""
+    """Whether the operator takes a D tensor as it is: whole rows, or one row for all."""
     return bool(d.shape == shape) or (d.dim() == 1 and d.shape[0] == shape[1])
 
 
@@ -61,7 +61,7 @@ class _Product(torch.autograd.function._SingleLevelFunction):  # type: ignore[mi
 
     @staticmethod
     def forward(ctx: Any, computed: Any, a: Any, b: Any, alpha: float) -> torch.Tensor:
-        """The result, which is the only element of ``computed``: no input, which autograd would make a view of."""
+        """Return the only element of ``computed``; not passed as an input, of which autograd would make a view."""
         if not a.requires_grad:
             ctx.save_for_backward(a, None)
             ctx.known = b.shape, b.stride(), alpha
@@ -92,14 +92,14 @@ class _Gemm(torch.autograd.function._SingleLevelFunction):  # type: ignore[misc]
     def forward(
         ctx: Any, computed: Any, a: Any, b: Any, d_op: str, activation: str, alpha: float, *ds: Any
     ) -> torch.Tensor:
-        """The result, which is the only element of ``computed``: no input, which autograd would make a view of."""
+        """Return the only element of ``computed``; not passed as an input, of which autograd would make a view."""
         result: torch.Tensor = computed[0]
         ctx.plain = activation == "none" and d_op == "add"
         if not ctx.plain:
             gemm_gradient.save(ctx, (a, b, ds, d_op, activation, alpha, None, ""), result)
             return result
         ctx.save_for_backward(a if b.requires_grad else None, b if a.requires_grad else None)
-        ctx.known = a.shape, a.stride(), b.shape, b.stride(), [d.shape for d in ds], alpha  # one attribute is quicker
+        ctx.known = a.shape, a.stride(), b.shape, b.stride(), [d.shape for d in ds], alpha  # one attribute is faster
         return result
 
     @staticmethod
@@ -119,7 +119,7 @@ class _Gemm(torch.autograd.function._SingleLevelFunction):  # type: ignore[misc]
 
 
 def _addends(saved: Any, known: Any, needed: Any) -> Any:
-    """What :func:`gemm_gradient.save` keeps of a product with addends and no activation."""
+    """The state that :func:`gemm_gradient.save` keeps for a product with addends and no activation."""
     a, b = saved
     a_shape, a_strides, b_shape, b_strides, d_shapes, alpha = known
     columns = tuple(outer == 1 != inner for *_, outer, inner in (a_strides, b_strides))
@@ -133,11 +133,11 @@ def learn(
     a: torch.Tensor, b: torch.Tensor, ds: Sequence[torch.Tensor], d_op: str, activation: str | None, alpha: float,
     out_dtype: torch.dtype | None, result: torch.Tensor, generation: int,
 ) -> None:  # fmt: skip
-    """Teach the native road the plan of a product that the dispatcher in use has just computed, where it can be taught.
+    """Teach the native road the plan of a product that the dispatcher in use has just launched, if it can be taught.
 
-    It can where kernels read all operands where they lie.
+    It can be if kernels read all operands in place.
     """
-    if type(alpha) is not float or not alpha or alpha != alpha:  # -0.0 would be found where 0.0 was
+    if type(alpha) is not float or not alpha or alpha != alpha:  # -0.0 would match an entry for 0.0
         return
     made = result.detach()
 

@@ -1,4 +1,4 @@
-"""``linear`` on the native road: what it learns of a call, and gradients of those that it has computed."""
+"""``linear`` on the native road: what it learns of a call, and gradients of results it has computed."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _KINDS = _TAUGHT.kinds  # by activation
 
 
 def linear(x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None, activation: str | None) -> Any:
-    """The layer, with its gradient recorded; None where the Python road must be taken."""
+    """Return the layer's result, with its gradient recorded; None if the Python road must be taken."""
     result = launch(_KINDS, activation, x, weight, bias)
     if result is None or not (
         records() and (weight.requires_grad or x.requires_grad or (bias is not None and bias.requires_grad))
@@ -31,9 +31,9 @@ def computed_and_recorded(
     run: Callable[..., torch.Tensor], x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None,
     activation: str | None, dispatcher: str,
 ) -> Any:  # fmt: skip
-    """``run`` of these arguments, recorded as the native road would where that may know the layer next time.
+    """Call ``run`` with these arguments, recorded like the native road if that may know the layer next time.
 
-    Checkpoints compute a layer twice, perhaps by both roads, and compare what is saved for the gradient.
+    Checkpointing computes a layer twice, perhaps on both roads, and compares what is saved for the gradient.
     """
     if not (records() and ordinary() and _may_be_taught(x, weight, bias)):
         return run(x, weight, bias, activation, dispatcher)
@@ -45,7 +45,7 @@ def computed_and_recorded(
 
 
 def _may_be_taught(x: Any, weight: Any, bias: Any) -> bool:
-    """Whether only rows and columns of matrices are left of them. What is no such tensor, the Python road refuses."""
+    """Whether the operands reduce to rows and columns of matrices; the Python road refuses all others."""
     try:
         return bool(
             weight.dim() == 2 and x.dim() >= 2 and x.dtype == weight.dtype and x.element_size() > 1
@@ -56,14 +56,14 @@ def _may_be_taught(x: Any, weight: Any, bias: Any) -> bool:
 
 
 class _Linear(torch.autograd.function._SingleLevelFunction):  # type: ignore[misc]
-    """Records a layer that has been computed. No transform is active, which autograd.Function would look for first."""
+    """Records a layer that has been computed. No transform is active, which autograd.Function would check first."""
 
     @staticmethod
     def forward(ctx: Any, computed: Any, x: Any, weight: Any, bias: Any, activation: str | None) -> torch.Tensor:
-        """The result, which is the only element of ``computed``: no input, which autograd would make a view of."""
+        """Return the only element of ``computed``; not passed as an input, of which autograd would make a view."""
         result: torch.Tensor = computed[0]
-        needs_x, needs_weight = x.requires_grad, weight.requires_grad  # in less time than ctx.needs_input_grad
-        if activation is None:  # most often
+        needs_x, needs_weight = x.requires_grad, weight.requires_grad  # faster than ctx.needs_input_grad
+        if activation is None:  # the most common case
             ctx.save_for_backward(x if needs_weight else None, weight if needs_x else None)
             return result
         ctx.activation = activation
@@ -106,9 +106,9 @@ def learn(
     x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None, activation: str | None, result: torch.Tensor,
     generation: int,
 ) -> None:  # fmt: skip
-    """Teach the native road the plan of a layer that the dispatcher in use has just computed, where it can be taught.
+    """Teach the native road the plan of a layer that the dispatcher in use has just launched, if it can be taught.
 
-    It can where kernels read all operands where they lie, and only rows and columns of matrices are left of them.
+    It can be if kernels read all operands in place, and the operands reduce to rows and columns of matrices.
     """
     made = result.detach()
 

@@ -1,4 +1,4 @@
-"""Products on the native road without gradients: plans of them, and those of backward passes."""
+"""Products on the native road without gradients: their plans, and products of backward passes."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from kernelwright.torch.road import ROAD, launch
 _DECISIONS = decisions.of("gemm")
 _TAUGHT = Taught("gemm")
 _KINDS = _TAUGHT.kinds
-_D_BYTES = 8  # between addresses of D tensors
+_D_BYTES = 8  # bytes between addresses of D tensors
 
 
 def places(ds: int) -> tuple[list[int], list[int]]:
-    """Where the addresses of A, B and so many D tensors stand in the argument struct, and that of the result."""
+    """Offsets of the addresses of A, B and this many D tensors in the argument struct, and the result's offset."""
     first = GemmArgs.multi_d.offset
     return [GemmArgs.a.offset, GemmArgs.b.offset, *(first + _D_BYTES * at for at in range(ds))], [GemmArgs.d.offset]
 
@@ -29,7 +29,7 @@ def planned(
     given: Sequence[torch.Tensor], a: torch.Tensor, b: torch.Tensor, ds: Sequence[torch.Tensor], d_op: Any,
     activation: Any, alpha: float, result: torch.Tensor,
 ) -> Lesson | None:  # fmt: skip
-    """The plan of the product ``a @ b`` of what was ``given``; None where a copy of it would be read."""
+    """The plan of the product ``a @ b`` of the operands ``given``; None if a copy of one would be read."""
     if not result.is_contiguous():
         return None
     product = gemm_shapes.as_product(a, b, ds, ["a", "b", *(f"ds[{number}]" for number in range(len(ds)))])
@@ -46,7 +46,7 @@ def planned(
 def product(a: torch.Tensor, b: torch.Tensor, alpha: float, dtype: torch.dtype, dispatcher: str) -> torch.Tensor:
     """alpha * a @ b of matrices or batches, for backward passes.
 
-    By the operator ``kernelwright::gemm``, where the native road does not know the product. NoKernelError in
+    Runs the operator ``kernelwright::gemm`` if the native road does not know the product. Raises NoKernelError in
     ``strict()`` regions.
     """
     given: Any = a, b, [], "add", "none", alpha, dtype, dispatcher
@@ -60,7 +60,7 @@ def product(a: torch.Tensor, b: torch.Tensor, alpha: float, dtype: torch.dtype, 
         return result
     generation, before = ROAD.generation, _DECISIONS.ours
     result = made = operator(*given)
-    if _DECISIONS.ours != before and alpha and alpha == alpha:  # -0.0 would be found where 0.0 was
+    if _DECISIONS.ours != before and alpha and alpha == alpha:  # -0.0 would match an entry for 0.0
 
         def lesson(a: torch.Tensor, b: torch.Tensor) -> Lesson | None:
             return planned((a, b), a, b, (), "add", None, alpha, made.detach())

@@ -1,4 +1,4 @@
-"""What the native road has learned of public functions: numbers of options, and calls that cannot be taught."""
+"""What the native road has learned of public functions: numbers of option sets, and calls that cannot be taught."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ _Result = TypeVar("_Result")
 
 
 class Lesson(NamedTuple):
-    """What the native road is taught of a call.
+    """The native road's knowledge of a call.
 
-    :ivar results: of the sizes, strides and dtypes of those that the call allocates.
-    :ivar places: bytes in the plan's argument struct where addresses stand: of the operands, and of the results.
+    :ivar results: tensors with the sizes, strides and dtypes of the results that the call allocates.
+    :ivar places: byte offsets of the addresses in the plan's argument struct: those of operands, and of results.
     """
 
     dispatcher: Dispatcher
@@ -34,7 +34,7 @@ class Lesson(NamedTuple):
 class Taught:
     """Kinds of calls of public functions. Threads may share it.
 
-    :ivar kinds: numbers of options, for :func:`kernelwright.torch.road.launch`.
+    :ivar kinds: numbers of option sets, for :func:`kernelwright.torch.road.launch`.
     """
 
     def __init__(self, operator: str, *functions: str) -> None:
@@ -59,9 +59,9 @@ class Taught:
     def learn(
         self, tensors: Sequence[torch.Tensor], option: Hashable, generation: int, lesson: Callable[..., Lesson | None]
     ) -> None:
-        """Teach the native road a call that a kernel has just computed, where ``lesson(*tensors)`` says how.
+        """Teach the native road a call that a kernel has just computed, as ``lesson(*tensors)`` describes.
 
-        :param generation: of the road, from before the call.
+        :param generation: the road's generation before the call.
         """
         if not ordinary():
             return
@@ -70,7 +70,7 @@ class Taught:
             if kind is None or self._untaught.get(kind):
                 return
             hash(kind)
-        except TypeError:  # options that cannot be hashed
+        except TypeError:  # unhashable options
             return
         with torch.no_grad():
             plain = [one.detach() for one in tensors]
@@ -83,11 +83,11 @@ class Taught:
     def _teach(
         self, plain: list[torch.Tensor], option: Hashable, generation: int, lesson: Callable[..., Lesson | None]
     ) -> bool:
-        """Operands of 8 bits have no gradient, which the Python road refuses, and those without elements no plan."""
+        """8-bit operands have no gradient, which the Python road refuses; operands without elements have no plan."""
         try:
             with inputs.refusing_copies():
                 learnt = lesson(*plain)
-        except (inputs.CopyNeededError, KernelwrightError):  # the latter where what was counted was another call's
+        except (inputs.CopyNeededError, KernelwrightError):  # the latter if the counted call was another one
             return False
         if learnt is None or any(one.numel() == 0 for one in learnt.results):
             return False
@@ -98,7 +98,7 @@ class Taught:
 
 
 def same_memory(read: Sequence[torch.Tensor], given: Sequence[torch.Tensor]) -> bool:
-    """Whether what kernels read are the operands themselves, or views of them, and no copies."""
+    """Whether kernels read the operands themselves, or views of them, and no copies."""
     return all(one.data_ptr() == other.data_ptr() for one, other in zip(read, given, strict=True))
 
 
@@ -106,7 +106,7 @@ def computed(
     decided: decisions.Decisions, ours: Callable[..., Any], torchs: Callable[..., Any], given: tuple[Any, ...],
     tensors: int, learn: Callable[[Any, int], None],
 ) -> Any:  # fmt: skip
-    """The result by the Python road; where a kernel computed it, ``learn(result, generation)`` is called."""
+    """Return the result of the Python road; if a kernel computed it, call ``learn(result, generation)``."""
     generation, before = ROAD.generation, decided.ours
     result = decided.call(ours, torchs, given, tensors)
     if decided.ours != before:

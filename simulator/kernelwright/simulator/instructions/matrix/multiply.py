@@ -2,8 +2,8 @@
 
 Arithmetic: products are exact, they are summed in fp64 together with C, and the sum is rounded once (to nearest even)
 to the accumulator's type; hardware rounds in an order that is not documented. int32 wraps, or saturates if the
-instruction clamps. The EXEC mask is ignored, as in hardware. gfx90a's fp16 and bf16 instructions take denormals for
-zeros, in A, B and C, and give none (ROCm's and PyTorch's notes on numerical accuracy of MI200).
+instruction clamps. The EXEC mask is ignored, as in hardware. gfx90a's fp16 and bf16 instructions treat denormals as
+zeros, in A, B and C, and produce none (ROCm's and PyTorch's notes on numerical accuracy of MI200).
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ _FORMATS = {0: "fp8", 1: "bf8"}  # of f8f6f4 operands; 2 and 3 are 6 bits, 4 is 
 
 
 def product_of(shape: Shape, blocks: Index) -> tuple[Index, Index, Callable[[Matrix, Matrix], Matrix]]:
-    """Index arrays of A and B, and the multiplication, whose result is (result registers, lanes) as D lies in them.
+    """Index arrays of A and B, and the multiplication, whose result has D's layout (result registers, lanes).
 
-    A's rows are gathered in the order of D's registers, so that D needs no transposition. ``blocks``: which block of A
-    each block of the result uses.
+    A's rows are gathered in the order of D's registers, so that D needs no transposition. ``blocks``: the block of A
+    that each block of the result uses.
     """
     rows, columns, lanes = shape.result_rows(), np.arange(shape.n), shape.lanes
     one = np.ones_like
@@ -79,7 +79,7 @@ def _bind(
     signed: tuple[bool, bool] = (True, True),
 ) -> Step:
     operands = instruction.operands
-    clamp = shape.family != "mfma" and bool(instruction.get("clmp"))  # MFMA has acc_cd where that bit is
+    clamp = shape.family != "mfma" and bool(instruction.get("clmp"))  # MFMA has acc_cd in that bit
     first, second = (
         source(operands[key], kind, shape.source_registers, index, target, sign)
         for key, kind, index, sign in zip(("src0", "src1"), kinds, indices, signed, strict=True)
@@ -113,7 +113,7 @@ def wmma(instruction: Instruction, target: Target, shape: Shape) -> Step:
 
 
 def _checked(instruction: Instruction, shape: Shape, step: Step) -> Step:
-    """A step that first checks what gfx11 asks of A and B: lanes 16-31 repeat lanes 0-15."""
+    """A step that first checks gfx11's requirement on A and B: lanes 16-31 repeat lanes 0-15."""
     rows = [row_of(instruction.operands[key]) for key in ("src0", "src1")]
     count = shape.source_registers
 
@@ -163,7 +163,7 @@ def _half_values(bits: NDArray[np.uint16]) -> NDArray[np.float64]:
 
 
 def _brain_bits(values: NDArray[np.float64]) -> NDArray[np.uint16]:
-    """fp64 → bf16, rounded once: the step to fp32 rounds to odd, so that it cannot disturb the next."""
+    """fp64 → bf16, rounded once: the step to fp32 rounds to odd, so that it does not disturb the next one."""
     near = values.astype(np.float32)
     bits = near.view(np.uint32) - (np.abs(near.astype(np.float64)) > np.abs(values))
     bits |= (near != values) & np.isfinite(values)

@@ -1,4 +1,4 @@
-"""Operands of matrix instructions as matrices: A and B out of registers, the accumulator C, and the result D."""
+"""Operands of matrix instructions as matrices: A and B from registers, the accumulator C, and the result D."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _SMALLEST = {"f16": 2.0**-14, "bf16": 2.0**-126, "f32": np.float32(2.0**-126)}  
 
 @cache
 def values_of(target: Target, kind: str) -> NDArray[np.float64]:
-    """What each bit pattern of ``fp8``, ``bf8``, ``f16`` or ``bf16`` counts for in the target's matrix instructions."""
+    """The value of each bit pattern of ``fp8``, ``bf8``, ``f16`` or ``bf16`` in the target's matrix instructions."""
     if kind in ("fp8", "bf8"):
         dtype = float8.dtype(target, kind)
         bits: NDArray[Any] = np.arange(256, dtype=np.uint8)
@@ -41,7 +41,7 @@ def values_of(target: Target, kind: str) -> NDArray[np.float64]:
 def source(
     operand: Operand, kind: str, registers: int, index: Index, target: Target, signed: bool
 ) -> Callable[[Wave], Matrix]:
-    """Reads A (or B) as a matrix of ``index``'s shape, in fp64 (in fp32 for integers, whose sums are exact there)."""
+    """Return a reader of A (or B) as a matrix of ``index``'s shape, in fp64 (fp32 for integers: sums are exact)."""
     if operand.file not in (File.VGPR, File.AGPR):
         raise Unmodelled(f"a matrix operand {operand}")
     row = row_of(operand)
@@ -83,7 +83,7 @@ def _pairs(words: NDArray[np.uint32]) -> NDArray[np.float64]:
 
 
 def accumulator(operand: Operand, shape: Shape) -> Callable[[Wave], Any]:
-    """Reads C: a new (result registers, lanes), fp64 or int32, or one constant."""
+    """Return a reader of C: a new (result registers, lanes), fp64 or int32, or one constant."""
     if operand.constant:
         value = constant(operand, shape.accumulator if shape.accumulator != "bf16" else "f32")
         return lambda wave: value
@@ -99,7 +99,7 @@ def accumulator(operand: Operand, shape: Shape) -> Callable[[Wave], Any]:
 
 
 def finish(operand: Operand, shape: Shape, flush: bool, clamp: bool) -> Callable[[Wave, Matrix, Any], None]:
-    """Adds C to the product (result registers, lanes), rounds and writes D."""
+    """Return a function that adds C to the product (result registers, lanes), rounds and writes D."""
     row = row_of(operand)
     rows = slice(row, row + shape.result_registers)
     if shape.accumulator == "f32":

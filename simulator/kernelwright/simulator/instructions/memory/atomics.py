@@ -1,7 +1,7 @@
 """Atomic instructions on global memory, flat addresses, buffers and LDS.
 
-Lanes act one after the other in rising order. Floats are added with round to nearest even and denormals kept. The order
-between lanes of real hardware is not defined, so sums that depend on it differ.
+Lanes act one after the other in ascending order. Floats are added with round to nearest even and denormals kept. The
+lane order of real hardware is undefined, so sums that depend on it differ.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ Combine = Callable[[Any, Any, Any], Any]
 
 @dataclass(frozen=True)
 class Operation:
-    """One atomic: ``dtype`` is how it sees memory, ``operands`` how many values it takes from registers."""
+    """One atomic: ``dtype`` is the type of its memory, ``operands`` the number of values it takes from registers."""
 
     dtype: Any
     combine: Combine
@@ -101,7 +101,7 @@ _FLOATS: dict[str, Combine] = {
 
 
 def _operations() -> dict[str, Operation]:
-    """By the names that gfx11 and later give them."""
+    """Operations by their names in gfx11 and later."""
     by_name: dict[str, Operation] = {}
     for bits in (32, 64):
         unsigned, signed, number = f"u{bits // 8}", f"i{bits // 8}", f"f{bits // 8}"
@@ -110,7 +110,7 @@ def _operations() -> dict[str, Operation]:
         for name, combine in _EXTREMES.items():
             by_name |= {f"{name}_u{bits}": Operation(unsigned, combine), f"{name}_i{bits}": Operation(signed, combine)}
         by_name |= {f"{name}_f{bits}": Operation(number, combine) for name, combine in _FLOATS.items()}
-        # Data is the new value, then what is compared with.
+        # Data is the new value, followed by the value to compare with.
         equal: Combine = lambda old, new, compared: np.where(old == compared, new, old)  # noqa: E731
         by_name |= {f"cmpswap_b{bits}": Operation(unsigned, equal, 2), f"cmpswap_f{bits}": Operation(number, equal, 2)}
         by_name[f"mskor_b{bits}"] = Operation(unsigned, lambda old, mask, bits: (old & ~mask) | bits, 2)
@@ -122,7 +122,7 @@ OPERATIONS = _operations()
 _OLD = {"add": "add_u", "sub": "sub_u", "smin": "min_i", "umin": "min_u", "smax": "max_i", "umax": "max_u"}
 _OLD |= {"and": "and_b", "or": "or_b", "xor": "xor_b", "inc": "inc_u", "dec": "dec_u"}
 _OLD |= {"swap": "swap_b", "cmpswap": "cmpswap_b"}
-# Names behind "global_atomic_", "flat_atomic_" and "buffer_atomic_".
+# Names after "global_atomic_", "flat_atomic_" and "buffer_atomic_".
 GLOBAL = {name: op for name, op in OPERATIONS.items() if not name.startswith(("rsub", "mskor"))}
 GLOBAL |= {name: OPERATIONS[f"{new}32"] for name, new in _OLD.items()}
 GLOBAL |= {f"{name}_x2": OPERATIONS[f"{new}64"] for name, new in _OLD.items()}
@@ -160,7 +160,7 @@ def on_addresses(instruction: Instruction, target: Target) -> Step:
 
 @semantics(*(f"buffer_atomic_{name}" for name in GLOBAL), kind="global")
 def on_buffer(instruction: Instruction, target: Target) -> Step:
-    """Buffer atomics; those that are out of range do nothing and return 0."""
+    """Buffer atomics; those out of range do nothing and return 0."""
     operation = GLOBAL[instruction.name.removeprefix("buffer_atomic_")]
     resource = Resource(instruction, target, 4 * operation.dwords)
     row = row_of(instruction.operands["vdata"])
@@ -185,7 +185,7 @@ def on_buffer(instruction: Instruction, target: Target) -> Step:
 
 
 def _lds_names() -> dict[str, tuple[Operation, bool, bool]]:
-    """Operation, whether it returns, whether its two data are the other way round (gfx9's cmpst)."""
+    """Operation, whether it returns, whether its two data operands are swapped (gfx9's cmpst)."""
     plain = {name: (op, False) for name, op in OPERATIONS.items() if not name.startswith(("swap", "cmpswap"))}
     by_name = {f"ds_{name}": (op, False, False) for name, (op, _) in plain.items()}
     by_name |= {f"ds_{'_rtn_'.join(name.rsplit('_', 1))}": (op, True, False) for name, (op, _) in plain.items()}

@@ -1,9 +1,9 @@
 """Buffer loads and stores (MUBUF, VBUFFER), also straight to LDS, through a resource descriptor (V#).
 
 Range check, per dword (LLVM, AMDGPUUsage, "Relaxed buffer OOB mode"; ISA guides, "Range checking"): a dword whose
-offset is out of range loads 0 and is not stored. CDNA: out of range if offset >= num_records - soffset. RDNA: if
-offset + size > num_records; there the documents differ on whether soffset counts, so that a case in which it would
-matter is refused.
+offset is out of range loads 0 and is not stored. CDNA: out of range if offset >= num_records - soffset. RDNA: out of
+range if offset + size > num_records; there the documents differ on whether soffset counts, so cases in which it would
+matter are refused.
 """
 
 from __future__ import annotations
@@ -36,10 +36,10 @@ Offsets = NDArray[np.int64]
 
 
 class Resource:
-    """What a static instruction that moves ``nbytes`` per lane knows of its buffer.
+    """The buffer of a static instruction that moves ``nbytes`` per lane.
 
     ``offsets`` and ``base`` read the V# of a wave. A structured buffer (``idxen`` and a stride) is checked by index; an
-    access that reaches behind its own record is refused, because the documents differ on it, and so is swizzling.
+    access beyond its own record is refused, because the documents differ on it, and so is swizzling.
     """
 
     def __init__(self, instruction: Instruction, target: Target, nbytes: int) -> None:
@@ -77,7 +77,7 @@ class Resource:
         stride = high >> 16 & 0x3FFF if self.indexed else 0
         if self.cdna:  # type 0; no add_tid
             known = not word & 0xC0800000
-        else:  # OOB_SELECT: 3 is raw; 0 and 1 look at the index
+        else:  # OOB_SELECT: 3 is raw; 0 and 1 check the index
             known = not word & 0xC0800000 and word >> 28 & 3 in ((0, 1) if stride else (3,))
         if high >> 30 or not known:
             raise Unmodelled(f"a buffer descriptor of this kind: {low:#x} {high:#x} {records:#x} {word:#x}")
@@ -87,9 +87,10 @@ class Resource:
         return base, records, self.soffset(wave)
 
     def private(self, wave: Wave) -> int | None:
-        """If the V# is the one of scratch (gfx90a): the offset in it that all lanes share.
+        """If the V# is that of scratch (gfx90a): the offset in it that all lanes share.
 
-        Swizzling makes lanes' dwords neighbours, so that the scalar offset, which it leaves out, counts for all lanes.
+        Swizzling makes the dwords of lanes adjacent, so that the scalar offset, which is not swizzled, counts for all
+        lanes.
         """
         if wave.s[self.first + 1] != BUFFER[1] or tuple(wave.s[self.first : self.first + 4]) != BUFFER:
             return None
@@ -99,7 +100,7 @@ class Resource:
         return self.offset + soffset // wave.lanes
 
     def in_range(self, offsets: Offsets, nbytes: int, records: int, soffset: int) -> NDArray[np.bool_]:
-        """Which of the units of ``nbytes`` are inside."""
+        """Which units of ``nbytes`` are in range."""
         if self.cdna:
             return offsets < records - soffset
         inside = offsets + nbytes <= records
@@ -114,7 +115,7 @@ def _load_names() -> list[str]:
 
 @semantics(*_load_names(), kind="global")
 def load(instruction: Instruction, target: Target) -> Step:
-    """Loads to registers, or to LDS (the ``lds`` flag of gfx9)."""
+    """Load to registers, or to LDS (the ``lds`` flag of gfx9)."""
     kind = LOADS[instruction.name.removeprefix("buffer_load_")]
     resource = Resource(instruction, target, kind.nbytes)
     if instruction.get("lds"):
@@ -134,7 +135,7 @@ def load(instruction: Instruction, target: Target) -> Step:
 
 
 def _gather_dwords(resource: Resource, wave: Wave, kind: Transfer) -> Words:
-    """(dwords, active lanes); the fast path is: every lane in range, inside one region, and aligned."""
+    """(dwords, active lanes); the fast path requires every lane in range, inside one region, and aligned."""
     base, records, soffset = resource.base(wave)
     offsets, dwords = resource.offsets(wave), kind.dwords
     start = base + soffset
@@ -156,7 +157,7 @@ def _gather_dwords(resource: Resource, wave: Wave, kind: Transfer) -> Words:
 def _gather_checked(
     resource: Resource, wave: Wave, kind: Transfer, offsets: Offsets, base: int, records: int, soffset: int
 ) -> Words:
-    """Dword by dword with the range check; dwords out of range are 0."""
+    """Gather dword by dword with the range check; dwords out of range are 0."""
     each = offsets + 4 * STEPS[kind.dwords]
     inside = resource.in_range(each, 4, records, soffset)
     addresses = each.view(np.uint64) + np.uint64(base + soffset)
@@ -181,7 +182,7 @@ def _gather_small(resource: Resource, wave: Wave, kind: Transfer) -> Words:
 
 @semantics(*(f"buffer_store_{name}" for name in STORES), kind="global")
 def store(instruction: Instruction, target: Target) -> Step:
-    """Stores from registers."""
+    """Store from registers."""
     kind = STORES[instruction.name.removeprefix("buffer_store_")]
     resource = Resource(instruction, target, kind.nbytes)
     row = row_of(instruction.operands["vdata"])
@@ -211,7 +212,7 @@ def store(instruction: Instruction, target: Target) -> Step:
 
 
 def _scatter(wave: Wave, offsets: Offsets, data: Words, start: int, span: int) -> bool:
-    """Store (dwords, n) if every lane is in range, inside one writable region, and aligned."""
+    """Store (dwords, n) if every lane is in range, inside one writable region, and aligned. Returns whether it did."""
     region = wave.memory.find(start) if start & 3 == 0 else None
     if region is None or not region.writable or start < region.first:
         return False
@@ -224,7 +225,7 @@ def _scatter(wave: Wave, offsets: Offsets, data: Words, start: int, span: int) -
 
 
 def _load_to_lds(instruction: Instruction, target: Target, resource: Resource, kind: Transfer) -> Step:
-    """Lane l's data goes to M0 + instruction offset + l * size, whatever its own address.
+    """Load to LDS: lane l's data goes to M0 + instruction offset + l * size, whatever its own address.
 
     LDS_offset is 16 bits of M0 (CDNA3 ISA guide, "LDS-direct loads"); bytes and shorts are extended to a dword.
     """

@@ -1,4 +1,4 @@
-"""Cache control and prefetches: memory is coherent here, so that they do nothing."""
+"""Cache control and prefetches, which do nothing: memory is coherent here."""
 
 from __future__ import annotations
 

@@ -50,13 +50,13 @@ def scalar_base(instruction: Instruction, target: Target) -> int | None:
 
 
 def vector_address(instruction: Instruction) -> int:
-    """First row of the address."""
+    """First row of the address registers."""
     operands = instruction.operands
     return (operands["vaddr"] if "vaddr" in operands else operands["addr"]).index
 
 
 def data_row(instruction: Instruction) -> int:
-    """First row of what is stored."""
+    """First row of the data to store."""
     operands = instruction.operands
     return row_of(operands["vsrc"] if "vsrc" in operands else operands["data"])
 
@@ -89,7 +89,7 @@ def addresses_of(instruction: Instruction, target: Target) -> Callable[[Wave], A
 
 
 class Flat:
-    """Memory as flat instructions see it: the apertures of LDS and scratch, and global memory elsewhere."""
+    """Memory as seen by flat instructions: the apertures of LDS and scratch, and global memory elsewhere."""
 
     def load(self, wave: Wave, addresses: Addresses, dwords: int) -> Words:
         """(n,) addresses → (dwords, n)."""
@@ -125,7 +125,7 @@ class Flat:
 
     @staticmethod
     def _split(wave: Wave, addresses: Addresses) -> list[tuple[Space, Any, Any]]:
-        """Space, addresses in it, and which of the lanes they are."""
+        """Space, addresses in it, and the lanes that they belong to."""
         high = addresses >> _HIGH
         lds, private = high == SHARED_APERTURE, high == PRIVATE_APERTURE
         low = (addresses & np.uint64(0xFFFFFFFF)).view(np.int64)
@@ -163,12 +163,12 @@ class _Private:
 
 
 def _renumbered(update: Update, lanes: NDArray[np.int64]) -> Update:
-    """The update, told of places in ``lanes`` instead of lanes."""
+    """The update, given indices into ``lanes`` instead of lanes."""
     return lambda old, which: update(old, lanes[which])
 
 
 def space_of(instruction: Instruction) -> Callable[[Wave], Space]:
-    """What the instruction's addresses point into."""
+    """The space that the instruction's addresses point into."""
     if instruction.name.startswith("flat_"):
         flat = Flat()
         return lambda wave: flat
@@ -177,7 +177,7 @@ def space_of(instruction: Instruction) -> Callable[[Wave], Space]:
 
 @semantics(*(f"{space}_load_{name}" for space in ("global", "flat") for name in LOADS), kind="global")
 def load(instruction: Instruction, target: Target) -> Step:
-    """Loads to registers."""
+    """Load to registers."""
     kind = LOADS[instruction.name.split("_load_")[1]]
     where, space = addresses_of(instruction, target), space_of(instruction)
     write = writer(row_of(instruction.operands["vdst"]), kind)
@@ -191,7 +191,7 @@ def load(instruction: Instruction, target: Target) -> Step:
 
 @semantics(*(f"{space}_store_{name}" for space in ("global", "flat") for name in STORES), kind="global")
 def store(instruction: Instruction, target: Target) -> Step:
-    """Stores from registers."""
+    """Store from registers."""
     kind = STORES[instruction.name.split("_store_")[1]]
     where, space = addresses_of(instruction, target), space_of(instruction)
     read = reader(data_row(instruction), kind)
@@ -205,7 +205,7 @@ def store(instruction: Instruction, target: Target) -> Step:
 
 @semantics(*(f"global_load_lds_{name}" for name in _TO_LDS), kind="global")
 def load_to_lds(instruction: Instruction, target: Target) -> Step:
-    """Loads to LDS, as buffers do them (gfx9)."""
+    """Load to LDS, as buffers do (gfx9)."""
     kind = _TO_LDS[instruction.name.removeprefix("global_load_lds_")]
     if not target.cdna or (kind.dwords > 1 and target.instructions != "gfx950"):
         raise Unmodelled(f"{instruction.name} on {target.name}")
@@ -220,10 +220,10 @@ def load_to_lds(instruction: Instruction, target: Target) -> Step:
 
 @semantics("global_load_tr_b128", kind="global")
 def load_transposed(instruction: Instruction, target: Target) -> Step:
-    """Eight lanes each load a row of eight 16-bit elements, and each gets a column (gfx12, wave32).
+    """Load and transpose: eight lanes each load a row of eight 16-bit elements, and each gets a column (gfx12, wave32).
 
     Together with row addresses this turns a 16x16 matrix (RDNA4 ISA guide, "Load transpose"); the permutation itself
-    is as measured on gfx1201 by others. The 8-bit form (``b64``) permutes otherwise and is not modelled.
+    was measured on gfx1201 by others. The 8-bit form (``b64``) permutes differently and is not modelled.
     """
     where, kind = addresses_of(instruction, target), LOADS["b128"]
     first = row_of(instruction.operands["vdst"])

@@ -50,7 +50,7 @@ def one_offset(instruction: Instruction) -> np.uint32:
 
 
 def lds_place(offset: int, target: Target, dwords: int) -> Callable[[Wave], NDArray[np.int64]]:
-    """Where the active lanes' data goes in loads that bypass the registers."""
+    """LDS addresses of the active lanes' data in loads that bypass the registers."""
     size, m0 = 4 * dwords, target.m0
 
     def places(wave: Wave) -> NDArray[np.int64]:
@@ -65,7 +65,7 @@ def lds_place(offset: int, target: Target, dwords: int) -> Callable[[Wave], NDAr
 
 @semantics(*_LOADS, kind="lds")
 def load(instruction: Instruction, target: Target) -> Step:
-    """One address per lane."""
+    """Load from one address per lane."""
     kind, offset = _LOADS[instruction.name], one_offset(instruction)
     address = instruction.operands["addr"].index
     write = writer(row_of(instruction.operands["vdst"]), kind)
@@ -80,7 +80,7 @@ def load(instruction: Instruction, target: Target) -> Step:
 
 @semantics(*_STORES, kind="lds")
 def store(instruction: Instruction, target: Target) -> Step:
-    """One address per lane."""
+    """Store to one address per lane."""
     kind, offset = _STORES[instruction.name], one_offset(instruction)
     address = instruction.operands["addr"].index
     read = reader(row_of(instruction.operands["data0"]), kind)
@@ -95,7 +95,7 @@ def store(instruction: Instruction, target: Target) -> Step:
 
 @semantics(*_PAIR_LOADS, kind="lds")
 def load_pair(instruction: Instruction, target: Target) -> Step:
-    """Two addresses per lane; offsets in units of the element, times 64 for st64."""
+    """Load from two addresses per lane; offsets in units of the element, times 64 for st64."""
     nbytes, _ = _PAIR_LOADS[instruction.name]
     first, second = pair_offsets(instruction)
     kind, address, row = Transfer(nbytes), instruction.operands["addr"].index, row_of(instruction.operands["vdst"])
@@ -112,7 +112,7 @@ def load_pair(instruction: Instruction, target: Target) -> Step:
 
 @semantics(*_PAIR_STORES, kind="lds")
 def store_pair(instruction: Instruction, target: Target) -> Step:
-    """Two addresses per lane; where they are equal, the second wins."""
+    """Store to two addresses per lane; if they are equal, the second one wins."""
     nbytes, _ = _PAIR_STORES[instruction.name]
     first, second = pair_offsets(instruction)
     kind, address = Transfer(nbytes), instruction.operands["addr"].index

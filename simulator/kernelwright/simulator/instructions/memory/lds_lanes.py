@@ -77,7 +77,7 @@ def swizzled(pattern: int, lanes: int) -> NDArray[np.int64]:
 
 @semantics(*_TRANSPOSING, kind="lds")
 def read_transposed(instruction: Instruction, target: Target) -> Step:
-    """Sixteen lanes read rows of 16 elements, of which each gets a column.
+    """Read and transpose: sixteen lanes read rows of 16 elements, and each gets a column.
 
     With E elements in 64 bits, row n lies in lanes 16 / E * n and following; lane l gets element l of rows 0 to E - 1
     (CK Tile, ``amd_transpose_load_encoding.hpp``: 4 x 16 and 8 x 16 before the transposition).

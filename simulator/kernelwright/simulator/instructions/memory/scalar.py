@@ -20,7 +20,7 @@ _MASK = (1 << 64) - 1
 
 @semantics(*(f"s_load_{width}" for width in _DWORDS), kind="scalar")
 def load(instruction: Instruction, target: Target) -> Step:
-    """The address is base + offset + soffset, its two low bits ignored (ISA guides, "Scalar memory")."""
+    """Load from base + offset + soffset; the two low bits are ignored (ISA guides, "Scalar memory")."""
     dwords = _DWORDS[instruction.name.removeprefix("s_load_")]
     base, offset, register = address_parts(instruction, target)
     first = instruction.operands["sdata"].index
@@ -37,7 +37,7 @@ def load(instruction: Instruction, target: Target) -> Step:
 
 @semantics(*(f"s_load_{width}" for width in _SMALL), kind="scalar")
 def load_small(instruction: Instruction, target: Target) -> Step:
-    """Bytes and shorts (gfx12), extended to 32 bits."""
+    """Load bytes and shorts (gfx12), extended to 32 bits."""
     layout = "<" + _SMALL[instruction.name.removeprefix("s_load_")]
     nbytes = struct.calcsize(layout)
     base, offset, register = address_parts(instruction, target)
@@ -54,7 +54,7 @@ def load_small(instruction: Instruction, target: Target) -> Step:
 
 @semantics(*(f"s_buffer_load_{width}" for width in _DWORDS), kind="scalar")
 def load_from_buffer(instruction: Instruction, target: Target) -> Step:
-    """Through a descriptor (V#): dwords that are out of range give 0 (ISA guides, "Scalar buffer load")."""
+    """Load through a descriptor (V#): dwords out of range give 0 (ISA guides, "Scalar buffer load")."""
     dwords = _DWORDS[instruction.name.removeprefix("s_buffer_load_")]
     resource, offset, register = address_parts(instruction, target)
     first = instruction.operands["sdata"].index
@@ -77,7 +77,7 @@ def address_parts(instruction: Instruction, target: Target) -> tuple[int, int, C
     """Register of the base, constant offset, and the source of a further offset or None.
 
     gfx9 has flags: ``imm`` (the offset field is a signed number, else the number of an SGPR) and ``soffset_en``. Later
-    families always have a number, and say null for no register.
+    families always have a number, and use null for no register.
     """
     base = instruction.operands["sbase"].index
     width = 24 if "ioffset" in instruction.fields else 21

@@ -31,7 +31,7 @@ _M32 = 0xFFFFFFFF
 
 @semantics(*(f"scratch_load_{name}" for name in LOADS), kind="scratch")
 def load(instruction: Instruction, target: Target) -> Step:
-    """Loads to registers; one offset for all lanes takes whole rows."""
+    """Load to registers; a common offset of all lanes reads whole rows."""
     kind = LOADS[instruction.name.removeprefix("scratch_load_")]
     uniform, row = _place(instruction, target)
     write = writer(row_of(instruction.operands["vdst"]), kind)
@@ -45,7 +45,7 @@ def load(instruction: Instruction, target: Target) -> Step:
 
 @semantics(*(f"scratch_store_{name}" for name in STORES), kind="scratch")
 def store(instruction: Instruction, target: Target) -> Step:
-    """Stores from registers."""
+    """Store from registers."""
     kind = STORES[instruction.name.removeprefix("scratch_store_")]
     uniform, row = _place(instruction, target)
     first = data_row(instruction)
@@ -73,7 +73,7 @@ def load_private(
 def store_private(
     wave: Wave, offset: int, row: int | None, kind: Transfer, first: int, read: Callable[[Wave], Words]
 ) -> None:
-    """Store the registers from ``first`` on, which ``read`` reads in the active lanes."""
+    """Store the registers from ``first`` on, with the active lanes' data from ``read``."""
     scratch = _scratch(wave)
     if row is None and kind.nbytes >= 4 and not offset & 3:
         scratch.store_row(wave, offset, wave.v[first : first + kind.dwords])
@@ -83,7 +83,7 @@ def store_private(
 
 
 def _place(instruction: Instruction, target: Target) -> tuple[Callable[[Wave], int], int | None]:
-    """The part of the offset that all lanes share, and the row of the rest or None (``sve`` asks for it)."""
+    """The part of the offset that all lanes share, and the row of the rest, or None (enabled by ``sve``)."""
     if target.instructions == "gfx90a":
         raise Unmodelled(f"{instruction.name} on gfx90a, whose scratch has no fixed place")
     base, offset = scalar_base(instruction, target), signed_offset(instruction, target)

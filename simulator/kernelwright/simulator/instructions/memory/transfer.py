@@ -1,4 +1,4 @@
-"""How the data of memory instructions lies in vector registers: widths, sign extension, halves of a register."""
+"""Layout of memory instructions' data in vector registers: widths, sign extension, halves of a register."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from kernelwright.simulator.machine.words import Update, Words
 
 
 class Space(Protocol):
-    """What global memory and LDS have in common. Addresses are those of the active lanes."""
+    """Common interface of global memory and LDS. Addresses are those of the active lanes."""
 
     def load(self, wave: Wave, addresses: Any, dwords: int, /) -> Words: ...  # noqa: D102
     def load_small(self, wave: Wave, addresses: Any, nbytes: int, /) -> Words: ...  # noqa: D102
@@ -24,7 +24,7 @@ class Space(Protocol):
 
 @dataclass(frozen=True)
 class Transfer:
-    """``nbytes`` per lane. ``half``: 0 or 1 if only that half of the register takes part, None for all of it."""
+    """``nbytes`` per lane. ``half``: 0 or 1 if only that half of the register is used, None for all of it."""
 
     nbytes: int
     signed: bool = False
@@ -48,7 +48,7 @@ def _halves(kinds: dict[str, Transfer], name: str) -> dict[str, Transfer]:
     }
 
 
-# Names behind "buffer_load_", "global_load_", …: gfx9's, then those of RDNA 3 and 4.
+# Names after "buffer_load_", "global_load_", …: gfx9's, then those of RDNA 3 and 4.
 LOADS = {name: Transfer(nbytes) for name, nbytes in (_OLD | _NEW).items()}
 LOADS |= {"ubyte": Transfer(1), "sbyte": Transfer(1, True), "ushort": Transfer(2), "sshort": Transfer(2, True)}
 LOADS |= {"u8": Transfer(1), "i8": Transfer(1, True), "u16": Transfer(2), "i16": Transfer(2, True)}
@@ -59,7 +59,7 @@ STORES |= {"byte": Transfer(1), "short": Transfer(2), "byte_d16_hi": Transfer(1,
 STORES |= {"short_d16_hi": Transfer(2, half=1), "b8": Transfer(1), "b16": Transfer(2)}
 STORES |= {"d16_hi_b8": Transfer(1, half=1), "d16_hi_b16": Transfer(2, half=1)}
 
-# Names behind "ds_read_" (gfx9) and "ds_load_", "ds_write_" and "ds_store_".
+# Names after "ds_read_" (gfx9) and "ds_load_", "ds_write_" and "ds_store_".
 DS_LOADS = {name: Transfer(nbytes) for name, nbytes in _NEW.items()}
 DS_LOADS |= {"u8": Transfer(1), "i8": Transfer(1, True), "u16": Transfer(2), "i16": Transfer(2, True)}
 DS_LOADS |= _halves({"u8": Transfer(1), "i8": Transfer(1, True), "u16": Transfer(2)}, "{0}_{1}")
@@ -95,7 +95,7 @@ def put(space: Space, wave: Wave, addresses: Any, data: Words, kind: Transfer) -
 
 
 def writer(row: int, kind: Transfer) -> Callable[[Wave, Words], None]:
-    """Writes (dwords, active lanes) to the active lanes of the registers from ``row`` on."""
+    """Return a writer of (dwords, active lanes) to the active lanes of the registers from ``row`` on."""
     rows, half = slice(row, row + kind.dwords), kind.half
     if half is None:
 
@@ -114,7 +114,7 @@ def writer(row: int, kind: Transfer) -> Callable[[Wave, Words], None]:
 
 
 def reader(row: int, kind: Transfer) -> Callable[[Wave], Words]:
-    """Reads (dwords, active lanes) of the registers from ``row`` on; may be a view of them."""
+    """Return a reader of (dwords, active lanes) of the registers from ``row`` on; may return a view of them."""
     rows, high = slice(row, row + kind.dwords), kind.half == 1
 
     def read(wave: Wave) -> Words:

@@ -104,7 +104,7 @@ NONZERO: dict[str, tuple[Callable[[int, int], int], int, int]] = {
 for _name, _function in LOGIC.items():
     NONZERO[f"{_name}_b32"] = (lambda a, b, f=_function: f(a, b, M32), 32, 32)  # type: ignore[misc]
     NONZERO[f"{_name}_b64"] = (lambda a, b, f=_function: f(a, b, M64), 64, 64)  # type: ignore[misc]
-# The commonest ones without a call in between.
+# The most common ones, without an intermediate call.
 NONZERO["s_and_b32"] = (int.__and__, 32, 32)
 NONZERO["s_and_b64"] = (int.__and__, 64, 64)
 NONZERO["s_or_b32"] = (int.__or__, 32, 32)
@@ -112,7 +112,7 @@ NONZERO["s_or_b64"] = (int.__or__, 64, 64)
 NONZERO["s_xor_b32"] = (int.__xor__, 32, 32)
 NONZERO["s_xor_b64"] = (int.__xor__, 64, 64)
 
-# As NONZERO, but SCC stays.
+# As NONZERO, but SCC is unchanged.
 SILENT: dict[str, tuple[Callable[[int, int], int], int, int]] = {
     "s_mul_i32": (lambda a, b: a * b & M32, 32, 32),
     "s_mul_hi_u32": (lambda a, b: a * b >> 32, 32, 32),

@@ -1,4 +1,4 @@
-"""Control flow: branches, calls, barriers, the end of a wave; also hints to the pipeline, which do nothing here."""
+"""Control flow: branches, calls, barriers, the end of a wave; also pipeline hints, which do nothing here."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _CONDITIONS: dict[str, Callable[[Wave], bool | int]] = {
     "s_cbranch_execnz": lambda wave: wave.exec,
 }
 _PC_BITS = (1 << 48) - 1  # on gfx12, compilers sign-extend the result of s_getpc_b64
-# Hints to the pipeline; what they order is in order here anyway.
+# Pipeline hints; everything is in order here anyway.
 _IDLE = (
     "s_nop", "s_sleep", "s_setprio", "s_clause", "s_delay_alu", "s_wait_alu", "s_waitcnt_depctr", "s_wakeup",
     "s_set_inst_prefetch_distance", "s_icache_inv", "s_version", "s_incperflevel", "s_decperflevel", "s_wait_idle",
@@ -98,7 +98,7 @@ def build_call(instruction: Instruction, target: Target) -> Step:
 
 @semantics("s_endpgm", kind="other")
 def build_end(instruction: Instruction, target: Target) -> Step:
-    """Ends the wave."""
+    """End the wave."""
 
     def step(wave: Wave) -> None:
         wave.state = "done"
@@ -108,7 +108,7 @@ def build_end(instruction: Instruction, target: Target) -> Step:
 
 @semantics("s_barrier", "s_barrier_signal", "s_barrier_wait", kind="barrier")
 def build_barrier(instruction: Instruction, target: Target) -> Step:
-    """The barrier of the workgroup: gfx12 splits it into arriving and waiting. Unmodelled for any other barrier."""
+    """The workgroup's barrier: gfx12 splits it into arriving and waiting. Unmodelled for any other barrier."""
     if instruction.name == "s_barrier_signal":
         number = instruction.operands["ssrc0"]
         if number.file is not File.INLINE or number.value != _WORKGROUP_BARRIER:
@@ -135,7 +135,7 @@ def _barrier(wave: Wave) -> Barrier:
 
 @semantics("s_sendmsg", kind="other")
 def build_message(instruction: Instruction, target: Target) -> Step:
-    """Only the message that gives VGPRs back is harmless. Unmodelled for any other."""
+    """Send a message: only the one that releases VGPRs is harmless. Unmodelled for any other."""
     if instruction.get("simm16") != _DEALLOCATE_VGPRS or target.cdna:
         raise Unmodelled(f"message {instruction.get('simm16'):#x}; only dealloc_vgprs is modelled")
     return _nothing
@@ -143,13 +143,13 @@ def build_message(instruction: Instruction, target: Target) -> Step:
 
 @semantics(*_IDLE, kind="other")
 def build_idle(instruction: Instruction, target: Target) -> Step:
-    """Nothing."""
+    """Do nothing."""
     return _nothing
 
 
 @semantics(*WAITS, kind="wait")
 def build_wait(instruction: Instruction, target: Target) -> Step:
-    """Nothing: everything has arrived already."""
+    """Do nothing: everything has arrived already."""
     return _nothing
 
 

@@ -70,7 +70,7 @@ _TO_FLOAT: dict[str, Callable[[int], int]] = {"s_cvt_f32_i32": signed32, "s_cvt_
 
 
 def _read(wave: Wave, word: int) -> Any:
-    """The fp32 of a word, as float64 (1,); flushed if it is denormal and MODE says so."""
+    """Read the fp32 in a word as float64 (1,); a denormal is flushed if MODE says so."""
     value = np.array([word], np.uint32).view(np.float32)
     if not modes.SINGLE.keeps_inputs(wave.mode):
         value = modes.flush(value)
@@ -107,7 +107,7 @@ def build_multiply_add(instruction: Instruction, target: Target) -> Step:
 
 @semantics(*ROUND, kind="scalar")
 def build_round(instruction: Instruction, target: Target) -> Step:
-    """To a whole number."""
+    """Round to a whole number."""
     function, read, write = ROUND[instruction.name], source(instruction, "ssrc0", 32), destination(instruction, 32)
     return lambda wave: write(wave, _word(wave, function(_read(wave, read(wave)))))
 
@@ -126,7 +126,7 @@ def build_compare(instruction: Instruction, target: Target) -> Step:
 
 @semantics(*_TO_FLOAT, kind="scalar")
 def build_from_integer(instruction: Instruction, target: Target) -> Step:
-    """An integer as fp32."""
+    """Convert an integer to fp32."""
     convert = _TO_FLOAT[instruction.name]
     read, write = source(instruction, "ssrc0", 32), destination(instruction, 32)
     return lambda wave: write(wave, _word(wave, np.array([convert(read(wave))], np.float64)))
@@ -134,7 +134,7 @@ def build_from_integer(instruction: Instruction, target: Target) -> Step:
 
 @semantics(*_FROM_FLOAT, kind="scalar")
 def build_to_integer(instruction: Instruction, target: Target) -> Step:
-    """Truncated and saturated; 0 for a NaN."""
+    """Convert to an integer, truncated and saturated; 0 for a NaN."""
     low, high = _FROM_FLOAT[instruction.name]
     read, write = source(instruction, "ssrc0", 32), destination(instruction, 32)
 

@@ -1,7 +1,7 @@
 """Reading and writing the MODE register: rounding and denormal modes, clamping, IEEE rules, saturation of fp16.
 
 ``simm16`` holds the number of a hardware register (MODE is 1), the lowest bit and the number of bits less one (RDNA3
-ISA guide, "S_SETREG_B32"). Bits that mean something else (exceptions, indexing, skipping) must stay 0; other hardware
+ISA guide, "S_SETREG_B32"). Bits with other meanings (exceptions, indexing, skipping) must stay 0; other hardware
 registers are not modelled.
 """
 
@@ -23,7 +23,7 @@ _ROUND, _DENORMALS, _RULES = 0x0F, 0xF0, 0x300
 
 
 def _field(instruction: Instruction) -> tuple[int, int]:
-    """(lowest bit, mask of the bits before they are moved there). Unmodelled for another register than MODE."""
+    """(lowest bit, mask before shifting). Unmodelled for a register other than MODE."""
     word = instruction.get("simm16")
     if word & 63 != _MODE:
         raise Unmodelled(f"{instruction.name} of hardware register {word & 63}; only MODE (1) is modelled")
@@ -38,7 +38,7 @@ def _set(wave: Wave, mode: int, known: int) -> None:
 
 @semantics("s_setreg_b32", "s_setreg_imm32_b32", kind="scalar")
 def build_set(instruction: Instruction, target: Target) -> Step:
-    """Replace some bits; the source is where other instructions have their destination, or a literal."""
+    """Replace some bits; the source is in the destination field of other instructions, or a literal."""
     low, mask = _field(instruction)
     name = "sdst" if instruction.name == "s_setreg_b32" else "literal"
     read: Callable[[Wave], int] = scalar_word(instruction.operands[name])
@@ -48,14 +48,14 @@ def build_set(instruction: Instruction, target: Target) -> Step:
 
 @semantics("s_getreg_b32", kind="scalar")
 def build_get(instruction: Instruction, target: Target) -> Step:
-    """Some bits, moved down."""
+    """Read some bits, shifted down."""
     (low, mask), write = _field(instruction), destination(instruction, 32)
     return lambda wave: write(wave, wave.mode >> low & mask)
 
 
 @semantics("s_round_mode", "s_denorm_mode", kind="scalar")
 def build_mode(instruction: Instruction, target: Target) -> Step:
-    """RDNA's short forms for the four bits of either."""
+    """RDNA's short forms for the four bits of rounding or denormal modes."""
     low = 0 if instruction.name == "s_round_mode" else 4
     bits = (instruction.get("simm16") & 15) << low
 

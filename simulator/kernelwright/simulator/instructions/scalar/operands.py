@@ -38,7 +38,7 @@ def source(instruction: Instruction, name: str, bits: int) -> Read:
 
 
 def destination(instruction: Instruction, bits: int, name: str = "sdst") -> Write:
-    """Writes 32 or 64 bits; the value must fit."""
+    """Return a writer of 32 or 64 bits; the value must fit."""
     operand = instruction.operands[name]
     index = operand.index
     if operand.file is not File.SGPR:
@@ -55,7 +55,7 @@ def destination(instruction: Instruction, bits: int, name: str = "sdst") -> Writ
 
 
 def silent(function: Callable[..., int], reads: list[Read], write: Write) -> Step:
-    """Leaves SCC alone."""
+    """A step that leaves SCC unchanged."""
     if len(reads) == 1:
         (only,) = reads
         return lambda wave: write(wave, function(only(wave)))
@@ -64,7 +64,7 @@ def silent(function: Callable[..., int], reads: list[Read], write: Write) -> Ste
 
 
 def nonzero(function: Callable[..., int], reads: list[Read], write: Write) -> Step:
-    """SCC says whether the result is not 0."""
+    """A step that sets SCC to whether the result is not 0."""
 
     def unary(wave: Wave) -> None:
         value = function(reads[0](wave))
@@ -83,7 +83,7 @@ def nonzero(function: Callable[..., int], reads: list[Read], write: Write) -> St
 
 
 def carrying(function: Callable[[int, int, int], tuple[int, int]], reads: list[Read], write: Write) -> Step:
-    """``function`` of both sources and SCC gives the result and the new SCC."""
+    """A step in which ``function`` of both sources and SCC gives the result and the new SCC."""
     first, second = reads
 
     def step(wave: Wave) -> None:

@@ -82,7 +82,7 @@ def build_compare(instruction: Instruction, target: Target) -> Step:
 
 
 def _flushed(source: Source, kind: str) -> Source:
-    """Float inputs as the denormal mode wants them."""
+    """Flush float inputs as the denormal mode requires."""
     if kind not in modes.MODE_OF:
         return source
     kept = 1 << modes.MODE_OF[kind].denormal_shift
@@ -116,7 +116,7 @@ def _finish(instruction: Instruction, target: Target, test: Callable[[Wave], Any
     return narrow
 
 
-# Bits of the second source of v_cmp_class: which classes of floats count.
+# Bits of the second source of v_cmp_class: the float classes that count.
 _CLASSES = ("signalling NaN", "quiet NaN", "-inf", "-normal", "-denormal", "-0", "+0", "+denormal", "+normal", "+inf")
 
 
@@ -134,7 +134,7 @@ def float_class(values: Any) -> Any:
 
 @vector(*(f"v_{verb}_class_{kind}" for verb in ("cmp", "cmpx") for kind in ("f16", "f32", "f64")))
 def build_class(instruction: Instruction, target: Target) -> Step:
-    """Whether the first source is of a class whose bit is set in the second. It never flushes denormals."""
+    """Whether the first source is in a class whose bit is set in the second. Never flushes denormals."""
     kind = instruction.name[-3:]
     chosen = "u16" if kind == "f16" else "u32"
     value, wanted = sources(instruction, target, (kind, chosen))

@@ -26,7 +26,7 @@ _BESIDE = ("dpp", "bc", "fi", "row_mask", "bank_mask")
 
 
 def gather_lanes(control: int, lanes: int, cdna: bool) -> list[int | None]:
-    """For each lane the lane that it reads, or None if that would be outside."""
+    """For each lane, the lane that it reads, or None if that would be outside."""
     return [_source_lane(control, lane, lanes, cdna) for lane in range(lanes)]
 
 
@@ -55,7 +55,7 @@ def _source_lane(control: int, lane: int, lanes: int, cdna: bool) -> int | None:
 
 
 def _across_rows(control: int, lane: int, lanes: int) -> int | None:
-    """CDNA's controls that leave a row of 16 lanes."""
+    """CDNA's controls that cross rows of 16 lanes."""
     if control == 0x130:  # wave_shl
         return lane + 1 if lane + 1 < lanes else None
     if control == 0x134:  # wave_rol
@@ -114,13 +114,13 @@ def build_dpp(instruction: Instruction, target: Target, build: Builder) -> Step:
 
 
 def _eight(instruction: Instruction, lanes: int) -> list[int | None]:
-    """Each lane of a group of eight chooses one of the group."""
+    """For each lane, its chosen lane within its group of eight."""
     chosen = [instruction.get(f"lane_sel_{place}") for place in range(8)]
     return [(lane & ~7) + chosen[lane & 7] for lane in range(lanes)]
 
 
 def _as_dpp16(instruction: Instruction) -> Instruction:
-    """With the fields that DPP8 does not have: it writes all active lanes."""
+    """The instruction with the fields that DPP8 lacks: it writes all active lanes."""
     fetch = int(instruction.operands["src0"].index == _DPP8_FETCH)
     fields = {**instruction.fields, "bc": 1, "fi": fetch, "row_mask": 15, "bank_mask": 15}
     return replace(instruction, fields=fields)
@@ -131,7 +131,7 @@ def _moved(bits: int, index: NDArray[np.int64], lanes: int) -> int:
 
 
 def _writable(instruction: Instruction, lanes: int) -> int:
-    """Lanes that row_mask (rows of 16) and bank_mask (banks of 4 within each row) let through."""
+    """Lanes enabled by row_mask (rows of 16) and bank_mask (banks of 4 within each row)."""
     rows, banks = instruction.get("row_mask"), instruction.get("bank_mask")
     return sum(1 << lane for lane in range(lanes) if rows >> lane // 16 & 1 and banks >> lane % 16 // 4 & 1)
 

@@ -1,4 +1,4 @@
-"""VOPD, RDNA's dual issue: two instructions of which both read before either writes."""
+"""VOPD, RDNA's dual issue: two instructions that both read before either writes."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _ACCUMULATES = ("v_fmac_f32", "v_dot2acc_f32_f16", "v_dot2acc_f32_bf16", "v_fmac
 
 @semantics("v_dual", kind="vector")
 def build_dual(instruction: Instruction, target: Target) -> Step:
-    """One half after the other, in an order in which neither reads what the other has written."""
+    """Execute one half after the other, in an order in which neither reads the other's result."""
     first, second = instruction.parts
     if not _reads(second, first.operands["vdst"]):
         return _in_turn(build(first, target), build(second, target))

@@ -1,4 +1,4 @@
-"""Exchanges: between lanes (v_permlane…) and between two registers (v_swap), and instructions that do nothing."""
+"""Exchanges: between lanes (v_permlane…) and between two registers (v_swap), and no-operation instructions."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _ROW = 16
 
 
 def _permute(instruction: Instruction, target: Target, index: Callable[[Wave], NDArray[np.int64]]) -> Step:
-    """Each active lane takes the word of lane ``index``. A lane that is not active gives 0, or its word on request."""
+    """Each active lane takes the word of lane ``index``. An inactive lane gives 0, or its word on request."""
     row = row_of(vgpr(operand_at(instruction, 0)))
     write = write_row(row_of(vgpr(instruction.operands["vdst"])), "u32")
     fetch_inactive, bound = instruction.get("opsel") & 1, instruction.get("opsel") >> 1 & 1
@@ -44,7 +44,7 @@ def _permute(instruction: Instruction, target: Target, index: Callable[[Wave], N
 
 @semantics("v_permlane16_b32", "v_permlanex16_b32", kind="vector")
 def build_permlane(instruction: Instruction, target: Target) -> Step:
-    """16 selectors of 4 bits in two scalars choose within a row of 16 lanes, or within the other row of the pair."""
+    """Select a lane in the row of 16, or in the other row of the pair, by 16 4-bit selectors in two scalars."""
     words = [scalar_word(operand_at(instruction, position)) for position in (1, 2)]
     base = np.arange(target.lanes) & ~(_ROW - 1)
     if "x16" in instruction.name:
@@ -70,7 +70,7 @@ def build_permlane_variable(instruction: Instruction, target: Target) -> Step:
 
 @semantics("v_permlane16_swap_b32", "v_permlane32_swap_b32", kind="vector")
 def build_permlane_swap(instruction: Instruction, target: Target) -> Step:
-    """Odd rows (or the upper half) of the destination change places with even rows (the lower half) of the source."""
+    """Swap odd rows (or the upper half) of the destination with even rows (the lower half) of the source."""
     mine, other = (row_of(vgpr(operand)) for operand in (instruction.operands["vdst"], operand_at(instruction, 0)))
     distance = int(instruction.name[10:12])
     upper = np.flatnonzero(np.arange(target.lanes) & distance)
@@ -87,7 +87,7 @@ def build_permlane_swap(instruction: Instruction, target: Target) -> Step:
 
 @semantics("v_swap_b32", kind="vector")
 def build_swap(instruction: Instruction, target: Target) -> Step:
-    """Two registers change places, in the active lanes."""
+    """Swap two registers, in the active lanes."""
     mine, other = (row_of(vgpr(operand)) for operand in (instruction.operands["vdst"], operand_at(instruction, 0)))
     write_mine, write_other = write_row(mine, "u32"), write_row(other, "u32")
 
@@ -101,7 +101,7 @@ def build_swap(instruction: Instruction, target: Target) -> Step:
 
 @semantics("v_swap_b16", kind="vector")
 def build_swap_halves(instruction: Instruction, target: Target) -> Step:
-    """Two halves of registers change places, in the active lanes."""
+    """Swap two halves of registers, in the active lanes."""
     operands = vgpr(instruction.operands["vdst"]), vgpr(operand_at(instruction, 0))
     rows = [(row_of(operand), int(operand.high)) for operand in operands]
     (write_mine, write_other) = (write_half(row, half) for row, half in rows)
@@ -117,7 +117,7 @@ def build_swap_halves(instruction: Instruction, target: Target) -> Step:
 
 @semantics("v_permlane64_b32", kind="vector")
 def build_permlane64(instruction: Instruction, target: Target) -> Step:
-    """Exchanges the halves of a wave of 64; nothing on the waves of 32 that are simulated."""
+    """Swap the halves of a wave of 64; no effect on the simulated waves of 32."""
     if target.lanes != 32 or operand_at(instruction, 0).file is not File.VGPR:
         raise Unmodelled(f"{instruction.name} on {target.name}")
     return _nothing
@@ -129,5 +129,5 @@ def _nothing(wave: Wave) -> None:
 
 @semantics("v_nop", kind="other")
 def build_nop(instruction: Instruction, target: Target) -> Step:
-    """Does nothing."""
+    """Do nothing."""
     return _nothing

@@ -1,4 +1,4 @@
-"""Instructions in which lanes differ: selection by lane masks, lane counts, and moves between lanes and scalars."""
+"""Instructions in which lanes differ: selection by lane masks, lane counts, moves between lanes and scalars."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from kernelwright.simulator.machine.wave import Wave
 
 
 def _lower_lanes(first: int) -> Any:
-    """For each lane the bits of the lanes below it, of the 32 lanes from ``first``."""
+    """For each lane, the bits of the lanes below it, within the 32 lanes from ``first``."""
     bits = [((1 << lane) - 1) >> first & 0xFFFFFFFF for lane in range(64)]
     return np.array(bits, np.uint32)
 
@@ -68,7 +68,7 @@ def _select(inputs: list[Source], mask: Callable[[Wave], int], write: Callable[[
 def _select_in_place(
     inputs: list[Source], same: list[bool], mask: Callable[[Wave], int], out: Callable[[Wave], Any]
 ) -> Step:
-    """Two masked writes to different lanes, none for a source that is the destination itself."""
+    """Two masked writes to different lanes, or none for a source that is the destination itself."""
     first, second = inputs
     keeps_first, keeps_second = same
 
@@ -93,7 +93,7 @@ def _scalar_result(instruction: Instruction) -> int:
 
 @semantics("v_readfirstlane_b32", kind="vector")
 def build_readfirstlane(instruction: Instruction, target: Target) -> Step:
-    """The lowest active lane, lane 0 if there is none."""
+    """Read the lowest active lane, or lane 0 if there is none."""
     operand, index = operand_at(instruction, 0), _scalar_result(instruction)
     if operand.file not in (File.VGPR, File.AGPR):
         read = scalar_word(operand)
@@ -110,7 +110,7 @@ def build_readfirstlane(instruction: Instruction, target: Target) -> Step:
 
 @semantics("v_readlane_b32", kind="vector")
 def build_readlane(instruction: Instruction, target: Target) -> Step:
-    """One lane, active or not."""
+    """Read one lane, active or not."""
     row, index = row_of(vgpr(operand_at(instruction, 0))), _scalar_result(instruction)
     lane, last = scalar_word(operand_at(instruction, 1)), target.lanes - 1
     return lambda wave: wave.write_scalar(index, int(wave.u[row][lane(wave) & last]))
@@ -118,7 +118,7 @@ def build_readlane(instruction: Instruction, target: Target) -> Step:
 
 @semantics("v_writelane_b32", kind="vector")
 def build_writelane(instruction: Instruction, target: Target) -> Step:
-    """One lane, active or not."""
+    """Write one lane, active or not."""
     row = row_of(vgpr(instruction.operands["vdst"]))
     value, lane = (scalar_word(operand_at(instruction, position)) for position in range(2))
     last = target.lanes - 1
@@ -130,7 +130,7 @@ def build_writelane(instruction: Instruction, target: Target) -> Step:
 
 
 def _accumulator(operand: Operand) -> int:
-    """Row of a register that is an AGPR whatever the decoder says."""
+    """Row of an operand that is an AGPR whatever the decoder says."""
     return operand.index + VGPRS
 
 

@@ -1,4 +1,4 @@
-"""Binds instructions that are one function of their lanes: the tables of the other vector modules name the function."""
+"""Bind instructions that apply one function to their lanes, named in the tables of the other vector modules."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ Out = Callable[[Wave], Any]
 class Op:
     """``result = function(*sources)``, or ``then(function(*sources[:-1]), sources[-1])``; both ufuncs run in place.
 
-    ``reverse``: the function takes the sources in the opposite order. ``clamped`` takes the place of ``function`` when
-    the clamp bit is set on an integer result.
+    ``reverse``: the function takes the sources in the opposite order. ``clamped`` replaces ``function`` if the clamp
+    bit is set on an integer result.
     """
 
     function: Callable[..., Any]
@@ -37,7 +37,7 @@ class Op:
 
 
 def vector(*names: str, kind: str = "vector") -> Callable[[Builder], Builder]:
-    """Register a builder of vector instructions, which then also works in DPP encodings."""
+    """Register a builder of vector instructions, which then also works for DPP encodings."""
 
     def register(plain: Builder) -> Builder:
         def build(instruction: Instruction, target: Target) -> Step:
@@ -97,7 +97,7 @@ def _composed(function: Callable[..., Any], then: np.ufunc) -> Callable[..., Any
 
 
 def bind_in_place(function: np.ufunc, out: Out, inputs: list[Source]) -> Step:
-    """A step in which the function itself writes the active lanes of the registers."""
+    """A step in which the function writes directly to the active lanes of the registers."""
     if len(inputs) == 1:
         (only,) = inputs
 

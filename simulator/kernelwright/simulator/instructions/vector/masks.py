@@ -1,4 +1,4 @@
-"""Lane masks in scalar registers: how vector instructions read and write them."""
+"""Lane masks in scalar registers, as vector instructions read and write them."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def lane_mask(bits: int, lanes: int) -> Mask:
 
 
 def mask_source(operand: Operand | None, target: Target) -> Callable[[Wave], int]:
-    """A lane mask as an int, one bit per lane; without an operand that of VCC."""
+    """Return a reader of a lane mask as an int, one bit per lane; without an operand, of VCC."""
     everywhere = (1 << target.lanes) - 1
     if operand is None or (operand.file is File.SGPR and operand.index == VCC):
         if target.lanes == 64:
@@ -42,7 +42,7 @@ def mask_source(operand: Operand | None, target: Target) -> Callable[[Wave], int
 
 
 def mask_destination(instruction: Instruction) -> Callable[[Wave, int], None]:
-    """Where carries and comparisons go: ``sdst``, a comparison's ``vdst``, or VCC."""
+    """Return a writer of carries and comparisons: to ``sdst``, a comparison's ``vdst``, or VCC."""
     operand = instruction.operands.get("sdst")
     if "SDWA" in instruction.encoding and operand is not None and not instruction.get("sd"):
         operand = None

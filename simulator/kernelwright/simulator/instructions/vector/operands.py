@@ -1,8 +1,8 @@
 """Operands of vector instructions: arrays with one value per lane, with the modifiers of every encoding applied.
 
-A *kind* says how the bits are seen: ``u32 i32 f32`` (a register), ``u64 i64 f64`` (a pair), ``u16 i16 f16`` (a half),
-``u24 i24`` (the low 24 bits of a register), ``u3 u4 i4 u5 i5 u6`` (shift counts: the low bits, in the type to shift).
-Arrays that a source returns may be the registers themselves, and are overwritten when the step runs again.
+A *kind* says how bits are interpreted: ``u32 i32 f32`` (a register), ``u64 i64 f64`` (a pair), ``u16 i16 f16`` (a
+half), ``u24 i24`` (the low 24 bits of a register), ``u3 u4 i4 u5 i5 u6`` (shift counts: the low bits, in the type to
+shift). Arrays returned by a source may be the registers themselves, and are overwritten when the step runs again.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from kernelwright.simulator.machine.wave import Wave
 
 Source = Callable[[Wave], Any]
 
-# kind → (kind that is read, what makes it of that)
+# kind → (kind that is read, conversion from it)
 _DERIVED: dict[str, tuple[str, Callable[[Any], Any]]] = {
     "u3": ("u32", lambda a: (a & np.uint32(7)).astype(np.uint64)),
     "u4": ("u16", lambda a: a & np.uint16(15)),
@@ -36,7 +36,7 @@ _FLOATS = ("f16", "f32", "f64")
 
 
 def operand_at(instruction: Instruction, position: int) -> Operand:
-    """Source operand number ``position``, whatever its encoding calls it."""
+    """Source operand number ``position``, whatever its name in the encoding."""
     if instruction.encoding.endswith(("SDWA", "SDWA_SDST")):
         name = f"vsrc{position}"
         operand = instruction.operands[name]
@@ -57,7 +57,7 @@ def sources(instruction: Instruction, target: Target, kinds: tuple[str, ...]) ->
 
 
 def vector_source(instruction: Instruction, target: Target, position: int, kind: str) -> Source:
-    """One source operand: an array (lanes,) of the kind's type. Unmodelled for a modifier that does not fit it."""
+    """One source operand: an array (lanes,) of the kind's type. Unmodelled for an unsuitable modifier."""
     base, derive = _DERIVED.get(kind, (kind, None))
     operand = operand_at(instruction, position)
     negate, absolute = modifiers(instruction, position)

@@ -1,4 +1,4 @@
-"""Destinations of vector instructions: output modifiers, clamping, halves and bytes, and only the active lanes."""
+"""Destinations of vector instructions: output modifiers, clamping, halves and bytes, writing only active lanes."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from kernelwright.simulator.machine.wave import Wave
 Destination = Callable[[Wave, Any], None]
 Finish = Callable[[Wave, Any], Any]
 
-# CDNA's 16-bit instructions clear the other half of the register, but for those that can write either half (LLVM,
+# CDNA's 16-bit instructions clear the other half of the register, except those that can write either half (LLVM,
 # GCNSubtarget::zeroesHigh16BitsOfDest); RDNA's all keep it.
 _KEEP_HALF = frozenset(
     (
@@ -42,7 +42,7 @@ _WORDS = {"u32": "u", "i32": "i", "f32": "f"}
 
 
 def direct(instruction: Instruction, kind: str) -> Callable[[Wave], Any] | None:
-    """The register that takes the result as it is, or None if something must happen to the result before."""
+    """The register that receives the result unchanged, or None if the result must be processed first."""
     changed = instruction.get("clmp") or instruction.get("omod")
     if kind not in _WORDS or changed or instruction.get("dst_sel", 6) != 6:
         return None
@@ -57,7 +57,7 @@ def vgpr(operand: Operand) -> Operand:
 
 
 def destination(instruction: Instruction, target: Target, kind: str, *, clamped: bool = False) -> Destination:
-    """Writes the active lanes of ``vdst``. ``clamped``: the caller has clamped an integer result by itself."""
+    """Return a writer of the active lanes of ``vdst``. ``clamped``: the caller has clamped an integer result."""
     write = _storage(instruction, target, kind)
     finish = finisher(instruction, target, kind)
     if finish is None:
@@ -91,7 +91,7 @@ def clamp_unit(value: Any, wave: Wave) -> Any:
 
 
 def _modified(wave: Wave, value: Any, factor: float, kind: str) -> Any:
-    """The output modifier, which hardware ignores when it would have to keep denormals or IEEE rules."""
+    """Apply the output modifier, which hardware ignores if denormals or IEEE rules must be kept."""
     if modes.MODE_OF[kind].keeps_outputs(wave.mode) or modes.ieee(wave.mode, wave.target):
         return value
     return modes.flush(value * value.dtype.type(factor)) + value.dtype.type(0)  # + 0: -0 becomes +0
@@ -114,7 +114,7 @@ def _storage(instruction: Instruction, target: Target, kind: str) -> Destination
 
 
 def write_row(row: int, kind: str) -> Destination:
-    """All 32 bits of a register."""
+    """Return a writer of all 32 bits of a register."""
     where = registers(row, kind, 0)
 
     def write(wave: Wave, value: Any) -> None:
@@ -127,7 +127,7 @@ def write_row(row: int, kind: str) -> Destination:
 
 
 def write_pair(row: int) -> Destination:
-    """Two registers from a 64-bit array."""
+    """Return a writer of two registers from a 64-bit array."""
     low, high = write_row(row, "u32"), write_row(row + 1, "u32")
 
     def write(wave: Wave, value: Any) -> None:
@@ -139,7 +139,7 @@ def write_pair(row: int) -> Destination:
 
 
 def write_half(row: int, half: int) -> Destination:
-    """One half of a register, from a 16-bit array; the other half stays."""
+    """Return a writer of one half of a register, from a 16-bit array; the other half is kept."""
 
     def write(wave: Wave, value: Any) -> None:
         part, bits = wave.u[row].view(np.uint16)[half::2], value.view(np.uint16)
@@ -157,7 +157,7 @@ def _write_extended(row: int) -> Destination:
 
 
 def _placed(row: int, place: Callable[[Any, Any], Any], size: int) -> Destination:
-    """SDWA's part of a register."""
+    """Return a writer of SDWA's part of a register."""
     if size == 8:
         raise Unmodelled("SDWA on 64 bits")
     low = write_row(row, "u32")

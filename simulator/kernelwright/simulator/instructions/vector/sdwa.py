@@ -1,7 +1,7 @@
 """SDWA (CDNA's sub-dword addressing): the byte or word of a register that an instruction reads or writes.
 
-Source: GCN/CDNA ISA guides, "SDWA": selectors 0-3 are bytes, 4 and 5 words, 6 the whole register; what is not written
-is set to zero (0), to the sign of what is (1), or kept (2).
+Source: GCN/CDNA ISA guides, "SDWA": selectors 0-3 are bytes, 4 and 5 words, 6 the whole register; the rest is set to
+zero (0), to the sign of the written part (1), or kept (2).
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ def _field(selector: int) -> tuple[int, int]:
 
 
 def select(selector: int, signed: bool) -> Callable[[Words], Words] | None:
-    """What makes the operand of the register's words, extended to 32 bits; None if it is the register itself."""
+    """Return a function from the register's words to the operand, extended to 32 bits; None for the register itself."""
     if selector == _WHOLE:
         return None
     low, bits = _field(selector)
@@ -39,7 +39,7 @@ def select(selector: int, signed: bool) -> Callable[[Words], Words] | None:
 
 
 def deposit(selector: int, unused: int) -> Callable[[Words, Words], Words] | None:
-    """What makes the new words of (result, old words); None if the result replaces the register."""
+    """Return a function from (result, old words) to the new words; None if the result replaces the register."""
     if selector == _WHOLE:
         return None
     if unused not in (_PAD, _SIGN, _KEEP):

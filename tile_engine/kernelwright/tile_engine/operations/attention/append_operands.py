@@ -1,4 +1,4 @@
-"""Arrays of appending to a cache, and how far the cache is from the exact one."""
+"""Arrays for appending to a cache, and the error of the cache."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from kernelwright.tile_engine.operations.attention.exact import ROUNDOFF, Array,
 from kernelwright.tile_engine.operations.attention.operands import names_of, shape_of
 from kernelwright.tile_engine.operations.attention.requests import lengths_of, problem_of
 
-_STEPS = 4  # values are whole numbers from -4 to 4, divided by 4
+_STEPS = 4  # values are integers from -4 to 4, divided by 4
 _CACHES = {"k_cache": "k", "v_cache": "v"}
 
 
 class AppendOperands:
-    """Operands of one problem by name. Caches hold old rows, and poison where new ones are to stand."""
+    """Operands of one problem by name. Caches hold old rows, and poison in the places of new rows."""
 
     def __init__(self, record: Record, seed: int) -> None:
-        """Draw them; equal seeds give equal numbers."""
+        """Draw the operands; equal seeds give equal numbers."""
         self._record, self._rng = record, np.random.default_rng(seed)
         problem = problem_of(record)
         reads, writes = names_of(problem)
@@ -37,7 +37,7 @@ class AppendOperands:
         self.poison()
 
     def poison(self) -> None:
-        """NaN where new rows are to stand; what the cache held before elsewhere."""
+        """Write NaN to the places of new rows, and restore the rest of the cache."""
         for name, old in self._old.items():
             self.named[name][...] = old
             pages, rows = self._places()
@@ -46,7 +46,7 @@ class AppendOperands:
             self.named["q_out"][...] = np.nan
 
     def error(self) -> float:
-        """The error of every element of the caches, and of Q where it is rotated."""
+        """The error of every element of the caches, and of Q if it is rotated."""
         errors = [self._cache_error(name, new) for name, new in _CACHES.items()]
         if "q_out" in self.named:
             errors.append(self._turned(self.named["q"]).share(self.named["q_out"]))
@@ -65,7 +65,7 @@ class AppendOperands:
         return result.share(written)
 
     def _places(self) -> tuple[Array, Array]:
-        """Where new rows stand: requests, or pages, and rows in them, each requests x new rows."""
+        """Places of new rows: requests, or pages, and rows in them, each requests x new rows."""
         at = self._first()[:, None] + np.arange(self._record["seqlen_q"])[None, :]
         if not self._record["page_size"]:
             return np.broadcast_to(np.arange(len(at))[:, None], at.shape), at
@@ -76,7 +76,7 @@ class AppendOperands:
         return self.named["seqlens_k"].astype(np.int64)
 
     def _turned(self, values: Array) -> Result:
-        """Rows with their rotary embedding: pairs of elements that are half of the rotary dimension apart."""
+        """Rows with rotary embedding: pairs of elements half the rotary dimension apart."""
         exact = values.astype(np.float64)
         size, half = np.zeros(exact.shape), self._record["rotary_dim"] // 2
         unit = ROUNDOFF[self._record["dtype"]]
@@ -91,7 +91,7 @@ class AppendOperands:
         return Result(exact, 2 * unit * size)
 
     def _set_angles(self) -> None:
-        """Cosines and sines of places, as published (RoFormer, 2021)."""
+        """Set cosines and sines of positions, as published (RoFormer, 2021)."""
         places, half = self.named["cos"].shape
         angles = np.arange(places)[:, None] * 10000.0 ** (-np.arange(half) / half)
         self.named["cos"][...], self.named["sin"][...] = np.cos(angles), np.sin(angles)

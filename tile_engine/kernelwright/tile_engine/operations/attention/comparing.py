@@ -1,4 +1,4 @@
-"""Results of attention beside exact ones, whichever library their arrays are of."""
+"""Compare results of attention with exact ones, for arrays of any library."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ from kernelwright.tile_engine.operations.attention.exact import (
 from kernelwright.tile_engine.operations.attention.requests import is_grouped, requests_of
 
 Where = tuple[str, int, int, Array]
-"""An operand, a request, a head, and rows of it."""
+"""An operand, a request, a head, and some of its rows."""
 
 
 class Arrays(Protocol):
-    """What a library of arrays must do beside slicing."""
+    """Operations that an array library must provide besides slicing."""
 
     def numbers(self, values: Any) -> Array:
-        """The values in float64, in memory of NumPy."""
+        """The values in float64, as a NumPy array."""
 
     def put(self, values: Array, target: Any) -> None:
         """Write values into an array of the same shape."""
@@ -50,11 +50,11 @@ class NumpyArrays:
 
 @dataclass(frozen=True)
 class Sample:
-    """How much of a problem is compared; None for all.
+    """How much of a problem is compared; None for everything.
 
-    :ivar pairs: how many pairs of a request and a head of K and V.
-    :ivar heads: of forward attention, how many of the heads of Q that share these.
-    :ivar rows: how many rows of each.
+    :ivar pairs: number of pairs of a request and a head of K and V.
+    :ivar heads: for forward attention, number of the Q heads that share each.
+    :ivar rows: number of rows of each.
     """
 
     pairs: int | None = None
@@ -63,27 +63,27 @@ class Sample:
 
 
 class Comparison:
-    """The operands of one problem by name, heads inside of rows, and what its results should be."""
+    """The operands of one problem by name, heads inside of rows, and its expected results."""
 
     def __init__(
         self, record: Record, named: Mapping[str, Any], arrays: Arrays, sample: Sample, rng: np.random.Generator
     ) -> None:
-        """``named``: of compared launches; a page table is an array of NumPy."""
+        """``named``: operands of the compared launches; a page table is a NumPy array."""
         self._record, self._named, self._arrays, self._sample, self._rng = record, named, arrays, sample, rng
         self._requests = requests_of(record)
 
     def expected(self) -> Iterator[tuple[Result, Where]]:
-        """Exact results, and where they stand."""
+        """Exact results, and their places."""
         return self._forward() if self._record["direction"] == "forward" else self._backward()
 
     def rows(self, where: Where) -> Array:
-        """What stands there."""
+        """The contents of a place."""
         name, request, head, rows = where
         array = self._lse(request, head) if name == "lse" else self._of(name, request, head)
         return self._arrays.numbers(array[rows])
 
     def set_lse(self) -> None:
-        """The logarithm of how many keys a row sees: near the exact one, since scores are small."""
+        """Set LSE to the logarithm of the number of keys a row sees: close to the exact one, since scores are small."""
         for request in range(self._record["batch"]):
             with np.errstate(divide="ignore"):
                 rows = np.log(visible_keys(self._record, self._places(request)))
@@ -120,13 +120,13 @@ class Comparison:
                 yield rounded(parts, unit), (name, request, kv_head, keys)
 
     def _chosen(self) -> list[tuple[int, int]]:
-        """Requests and heads of K that are compared."""
+        """Requests and heads of K to compare."""
         heads = self._record["nhead_k"]
         every = np.arange(self._record["batch"] * heads)
         return [divmod(int(place), heads) for place in self._taken(every, self._sample.pairs)]
 
     def _some(self, rows: int) -> Array:
-        """Rows that are compared, in order, the last one among them."""
+        """Rows to compare, in order, including the last one."""
         if self._sample.rows is None:
             return np.arange(rows)
         return np.unique([*self._taken(np.arange(rows), self._sample.rows), rows - 1])
@@ -142,7 +142,7 @@ class Comparison:
         return range(kv_head * each, (kv_head + 1) * each)
 
     def _places(self, request: int) -> Head:
-        """A head without values: how many queries and keys there are, and where they stand."""
+        """A head without values: the numbers of queries and keys, and their positions."""
         queries, keys = self._requests.queries[request], self._requests.keys[request]
         last = self._record["mask"] != "top_left"  # ALiBi without a mask counts from the last key too
         places = np.arange(queries) + (keys - queries if last else 0)
@@ -166,7 +166,7 @@ class Comparison:
         return self._arrays.numbers(self._of(name, request, head))
 
     def _of(self, name: str, request: int, head: int) -> Any:
-        """Rows of one head of one request, in the order of their places; a view where there are no pages."""
+        """Rows of one head of one request, by position; a view if there are no pages."""
         array, keys = self._named[name], name.removeprefix("d") in ("k", "v")
         lengths = self._requests.keys if keys else self._requests.queries
         count = lengths[request]

@@ -1,7 +1,7 @@
-"""Attention in float64, for some queries of one head with some keys, and how far a kernel may be off.
+"""Attention in float64, for some queries of one head with some keys, and a kernel's error bounds.
 
-A kernel may round probabilities and scores' gradients to the element type before a product, sums in fp32 and rounds its
-result once; bounds follow from that, so that they hold for each element and not for the largest one alone.
+A kernel may round probabilities and score gradients to the element type before a product, sums in fp32 and rounds its
+result once; the bounds follow from that and hold for each element, not just for the largest one.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ _CAP = 2.0**-10  # twice the relative error of the hardware's tanh (PTX ISA, tan
 
 @dataclass(frozen=True)
 class Head:
-    """One head of one request: rows of Q and of K and V in float64, and where they stand.
+    """One head of one request: rows of Q, K and V in float64, and their positions.
 
-    :ivar query_places: where queries stand among the keys; ``key_places`` where keys do.
-    :ivar slope: of ALiBi, 0 for none. ``bias`` is queries x keys, or None.
+    :ivar query_places: positions of queries among the keys; ``key_places`` those of keys.
+    :ivar slope: ALiBi slope, 0 for none. ``bias`` is queries x keys, or None.
     """
 
     q: Array
@@ -37,25 +37,25 @@ class Head:
     sink: float | None = None
 
     def queries(self, chosen: Array) -> Head:
-        """The same head with some of its queries."""
+        """The same head with a subset of its queries."""
         bias = None if self.bias is None else self.bias[chosen]
         return replace(self, q=self.q[chosen], query_places=self.query_places[chosen], bias=bias)
 
     def keys(self, chosen: Array) -> Head:
-        """The same head with some of its keys."""
+        """The same head with a subset of its keys."""
         bias = None if self.bias is None else self.bias[:, chosen]
         return replace(self, k=self.k[chosen], v=self.v[chosen], key_places=self.key_places[chosen], bias=bias)
 
 
 @dataclass(frozen=True)
 class Result:
-    """What a kernel should give, and by how much it may be off."""
+    """The exact result, and the error allowed to a kernel."""
 
     exact: Array
     bound: Array
 
     def share(self, computed: Array) -> float:
-        """The largest error as a share of its bound; infinite for NaN, and for infinities that are not exact."""
+        """The largest error as a fraction of its bound; infinite for NaN, and for infinities that are not exact."""
         computed = computed.astype(np.float64)
         with np.errstate(invalid="ignore"):
             off = np.where(computed == self.exact, 0.0, np.abs(computed - self.exact))
@@ -66,7 +66,7 @@ class Result:
 
 
 def scores(record: Record, head: Head) -> tuple[Array, Array]:
-    """Scores with cap and biases, and which of them the mask leaves."""
+    """Scores with cap and biases, and whether the mask keeps them."""
     s = head.q @ head.k.T / np.sqrt(record["hdim_q"])
     if record["soft_cap"]:
         s = record["soft_cap"] * np.tanh(s / record["soft_cap"])
@@ -100,7 +100,7 @@ def forward(record: Record, head: Head) -> tuple[Result, Result]:
 
 
 def visible_keys(record: Record, head: Head) -> Array:
-    """How many keys each query sees."""
+    """Number of keys that each query sees."""
     first, last = np.zeros(len(head.q), int), np.full(len(head.q), len(head.k) - 1)
     if record["mask"] != "none":
         if record["window_left"] >= 0:
@@ -113,7 +113,7 @@ def visible_keys(record: Record, head: Head) -> Array:
 
 @dataclass(frozen=True)
 class Weights:
-    """Probabilities of the backward pass, gradients of scores, and by how much a kernel's may be off."""
+    """Probabilities of the backward pass, gradients of scores, and the error allowed to a kernel's."""
 
     p: Array
     ds: Array
@@ -121,7 +121,7 @@ class Weights:
 
 
 def weights(record: Record, head: Head, do: Array, o: Array, lse: Array) -> Weights:
-    """The weights of rows with their dO, O and LSE."""
+    """The weights of rows, given their dO, O and LSE."""
     s, seen = scores(record, head)
     known = np.where(np.isfinite(lse), lse, 0.0)
     p = np.where(seen & np.isfinite(lse)[:, None], np.exp(s - known[:, None]), 0.0)
@@ -136,7 +136,7 @@ def weights(record: Record, head: Head, do: Array, o: Array, lse: Array) -> Weig
 
 
 def gradients(record: Record, head: Head, do: Array, w: Weights) -> dict[str, Result]:
-    """dQ of the head's queries, and what these queries add to dK and dV, with bounds before the last rounding."""
+    """dQ of the head's queries, and their contributions to dK and dV, with bounds before the last rounding."""
     scale, unit = 1 / np.sqrt(record["hdim_q"]), ROUNDOFF[record["dtype"]]
     spread = (2 * unit + _loss(record, len(head.q))) * w.p
     return {
@@ -147,13 +147,13 @@ def gradients(record: Record, head: Head, do: Array, w: Weights) -> dict[str, Re
 
 
 def rounded(parts: Sequence[Result], unit: float) -> Result:
-    """Their sum, rounded once to the element type."""
+    """The sum of the parts, rounded once to the element type."""
     exact: Array = sum((part.exact for part in parts), np.zeros(()))
     bound: Array = sum((part.bound for part in parts), unit * np.abs(exact))
     return Result(exact, bound)
 
 
 def _loss(record: Record, terms: int) -> float:
-    """Relative error of fp32 arithmetic: exponentials of scores, and sums of so many terms in any order."""
+    """Relative error of fp32 arithmetic: exponentials of scores, and sums of this many terms in any order."""
     loss = float(2.0**-18 + 2.0**-22 * np.sqrt(terms))
     return loss + _CAP if record["soft_cap"] and record["dtype"] != "fp32" else loss

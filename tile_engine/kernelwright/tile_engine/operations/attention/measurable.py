@@ -34,7 +34,7 @@ _DEFAULTS: dict[str, Any] = {
     **{"page_size": 0, "rotary_dim": 0, "num_splits": 0, "dtype": "fp16", **dict.fromkeys(_FLAGS, 0)},
 }
 _AUXILIARY = ("fwd_splitkv_combine", "bwd_dot_do_o", "bwd_convert_dq")
-# What a direction has no use for must keep its default.
+# Columns that a direction does not use must keep their defaults.
 _UNREAD = {
     "forward": ("rotary_dim", "deterministic"),
     "backward": ("page_size", "rotary_dim", "num_splits", "sink", "lse"),
@@ -43,11 +43,11 @@ _UNREAD = {
 
 
 class Attention(Measurable):
-    """See :class:`kernelwright.tile_engine.operation.Measurable`. Columns are CK Tile's, and features.
+    """See :class:`kernelwright.tile_engine.operation.Measurable`. Columns are those of CK Tile, and features.
 
-    ``forward`` is attention of prompts and, with one query, decoding; with a page size K and V are a cache of pages.
-    ``backward`` computes dQ, dK and dV. ``append`` writes ``seqlen_q`` new rows into a cache that then holds
-    ``seqlen_k``, with rotary embedding of K and Q where ``rotary_dim`` is not 0.
+    ``forward`` covers prompts and, with one query, decoding; with a page size, K and V are a paged cache. ``backward``
+    computes dQ, dK and dV. ``append`` writes ``seqlen_q`` new rows into a cache that then holds ``seqlen_k``, with
+    rotary embedding of K and Q where ``rotary_dim`` is not 0.
     """
 
     name = "attention"
@@ -64,7 +64,7 @@ class Attention(Measurable):
     def read(self, record: Record) -> Record:
         """Keys are the columns; seqlen_q, nhead_q and hdim_q have no default.
 
-        Those of K and V are by default the same, a mask is causal unless a window is stated, sink, ragged, lse and
+        Those of K and V default to the same values, a mask is causal unless a window is stated; sink, ragged, lse and
         deterministic are 0 or 1.
         """
         if unknown := sorted(set(record) - set(self.columns)):
@@ -84,7 +84,7 @@ class Attention(Measurable):
 
     @staticmethod
     def _check(whole: Record) -> None:
-        """ValueError for what the problem itself would not notice."""
+        """Raise ValueError for errors that the problem itself would not notice."""
         if whole["direction"] not in DIRECTIONS:
             raise ValueError(f"direction is {whole['direction']!r}; allowed: {', '.join(DIRECTIONS)}")
         if not isinstance(whole["batch"], int) or whole["batch"] > MOST_REQUESTS:
@@ -109,17 +109,17 @@ class Attention(Measurable):
         return None if record is None else self.read(record)
 
     def origin(self, record: Record) -> tuple[str, str]:
-        """By heads and their sizes, whatever the lengths."""
+        """Origin by heads and their sizes, whatever the lengths."""
         heads = tuple(record[name] for name in ("nhead_q", "nhead_k", "hdim_q", "hdim_v"))
         return attention_origins().get(heads, ("", ""))
 
     def with_value(self, problem: Any, value: int) -> Any:
-        """Splits of the keys of a forward problem."""
+        """The problem with a number of splits of the keys, for forward."""
         opened = isinstance(problem, AttentionProblem) and problem.num_splits == 0
         return dataclasses.replace(problem, num_splits=value) if opened else problem
 
     def operands(self, record: Record, seed: int) -> AttentionOperands | AppendOperands:
-        """Quarters from -1 to 1."""
+        """Multiples of 1/4 from -1 to 1."""
         kind = AppendOperands if record["direction"] == "append" else AttentionOperands
         return kind(record, seed)
 
@@ -140,11 +140,11 @@ class Attention(Measurable):
         return lambda: plan(**named, stream=stream, workspace=workspace)
 
     def auxiliary(self, spec: Mapping[str, Any]) -> bool:
-        """Kernels that combine splits, sum dO · O, or convert dQ."""
+        """Whether kernels combine splits, sum dO · O, or convert dQ."""
         return spec["family"] in _AUXILIARY
 
     def flops(self, record: Record) -> int:
-        """Multiplications and additions for each query with each key that it sees; of an append, of the rotation."""
+        """Multiplications and additions for each query with each key that it sees; for an append, of the rotation."""
         problem = self.problem(record)
         if isinstance(problem, AppendProblem):
             return problem.flops
@@ -158,7 +158,7 @@ class Attention(Measurable):
         return int(2 * record["nhead_q"] * pairs * wide)
 
     def bytes_moved(self, record: Record) -> int:
-        """Q, K, V and O once, of the rows that requests have; backward, what is read and written of each too.
+        """Bytes of Q, K, V and O once, for the rows of the requests; backward, those of the gradients too.
 
         Appended rows are read and written once.
         """

@@ -1,4 +1,4 @@
-"""Arrays of NumPy of attention and of its gradients, and how far results are from the exact ones."""
+"""NumPy arrays of attention and its gradients, and the errors of results."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from kernelwright.tile_engine.operations.attention.comparing import Comparison, 
 from kernelwright.tile_engine.operations.attention.exact import Array, Result
 from kernelwright.tile_engine.operations.attention.requests import lengths_of, problem_of
 
-_ALL_CHECKED = 1 << 28  # multiplications; of larger problems some heads and rows are compared
-_HEADS, _ROWS = 4, 64  # how many
+_ALL_CHECKED = 1 << 28  # multiplications; of larger problems, some heads and rows are compared
+_HEADS, _ROWS = 4, 64  # numbers of those compared
 _KEPT = 1 << 24  # elements of exact results
-_STEPS = 4  # values are whole numbers from -4 to 4, divided by 4
+_STEPS = 4  # values are integers from -4 to 4, divided by 4
 
 
 def names_of(problem: Any) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Operands that launches of a problem read, and those that they write, in the order of launches."""
+    """Operands that launches of a problem read, and operands that they write, in launch order."""
     kind = problem.direction if isinstance(problem, AttentionProblem) else "append"
     needed, written = wanted(problem), NAMES[kind][-OUTPUTS[kind] :]
     given = [name for name in NAMES[kind] if name in needed]
@@ -32,7 +32,7 @@ class AttentionOperands:
     """Operands of one problem by name. Results start poisoned."""
 
     def __init__(self, record: Record, seed: int) -> None:
-        """Draw them; equal seeds give equal numbers."""
+        """Draw the operands; equal seeds give equal numbers."""
         self._rng, self._problem = np.random.default_rng(seed), problem_of(record)
         reads, writes = names_of(self._problem)
         needed = wanted(self._problem)
@@ -50,18 +50,18 @@ class AttentionOperands:
         self.poison()
 
     def poison(self) -> None:
-        """NaN."""
+        """Fill the outputs with NaN."""
         for out in self.outs:
             out[...] = np.nan
 
     def error(self) -> float:
-        """The error of every element; of large problems, of some heads and rows, while all must be written."""
+        """The error of every element; for large problems, of some heads and rows, though all must be written."""
         if any(np.isnan(out.astype(np.float32)).any() for out in self.outs):
             return float("inf")
         return max((result.share(self._compared.rows(where)) for result, where in self._expected()), default=0.0)
 
     def _expected(self) -> Iterable[tuple[Result, Where]]:
-        """The exact results, which all kernels share unless they are many, and where they stand."""
+        """Exact results and their places; kernels share them unless there are many."""
         if self._known is not None:
             return self._known
         exact = self._compared.expected()
@@ -75,17 +75,17 @@ class AttentionOperands:
 
     def _drawn(self, name: str, want: Wanted) -> Array:
         kind = dtypes.numpy_dtype(want.dtype)
-        if name == "bias" and want.shape is not None:  # slopes, as published: a geometric sequence
+        if name == "bias" and want.shape is not None:  # ALiBi slopes, as published: a geometric sequence
             return np.asarray(2.0 ** (-8 * (np.arange(want.shape[-1]) + 1) / want.shape[-1]), kind)
         shape = shape_of(want)
         if name == "bias":
-            shape = 1, shape[2], shape[1], shape[3]  # heads outside of rows, one matrix for all requests
+            shape = 1, shape[2], shape[1], shape[3]  # heads before rows, one matrix for all requests
         drawn: Array = (self._rng.integers(-_STEPS, _STEPS + 1, shape, np.int8) / np.float32(_STEPS)).astype(kind)
         return drawn
 
 
 def shape_of(want: Wanted) -> tuple[int, ...]:
-    """The shape of a dense array; heads stand inside of rows, but not in an elementwise bias."""
+    """The shape of a dense array; heads lie inside of rows, except in an elementwise bias."""
     if want.shape is not None:
         return want.shape
     assert want.extents is not None

@@ -1,4 +1,4 @@
-"""From a problem of attention to the record on which its kernels take as long."""
+"""From an attention problem to the record on which its kernels take as long."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from kernelwright.tile_engine.operations.attention.requests import MOST_REQUESTS
 def record_of(problem: object) -> Record | None:
     """A record with every column; None for a problem that no record poses.
 
-    Lengths of requests are operands: with pages every request is taken to be as long as the longest, since a problem
-    does not say more. How many pages a cache has besides, how wide its table is, how many places of a rotary embedding
-    there are and the factor of the scores cost no time, so they may be others than the record's.
+    Lengths of requests are operands: with pages, every request is assumed to be as long as the longest, since a problem
+    states no more. The number of further pages of a cache, the width of its table, the number of rotary positions and
+    the scale of the scores cost no time, so they may differ from the record's.
     """
     if isinstance(problem, AttentionProblem):
         return _attention(problem)
@@ -82,7 +82,7 @@ def _append(problem: AppendProblem) -> Record | None:
 
 
 def _pages(problem: AttentionProblem | AppendProblem, strides: tuple[str, ...]) -> dict[str, Any]:
-    """What a cache of pages would have with no more of them than requests need; nothing where pages are not dense."""
+    """Fields of a paged cache with only the pages that requests need; empty if pages are not dense."""
     if problem.page_table != "block" or not problem.page_size:
         return {}
     dense: dict[str, Any] = dict.fromkeys(strides)
@@ -94,5 +94,5 @@ def _pages(problem: AttentionProblem | AppendProblem, strides: tuple[str, ...]) 
 
 
 def _if_like(record: Record, problem: Any, alike: dict[str, Any]) -> Record | None:
-    """The record, if it poses the problem once what costs no time is like the record's."""
+    """The record, if it poses the problem apart from fields that cost no time."""
     return record if problem_of(record) == dataclasses.replace(problem, **alike) else None

@@ -1,4 +1,4 @@
-"""Lengths of requests, and the problem that a record of attention poses to a dispatcher."""
+"""Lengths of requests, and the problem that an attention record poses to a dispatcher."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from kernelwright.tile_engine.operation import Record
 
 Array = np.ndarray[Any, np.dtype[Any]]
 MOST_REQUESTS = 2**16
-"""Most requests of a record: the length of each is listed."""
+"""Maximum number of requests of a record: the length of each is listed."""
 
 
 @dataclass(frozen=True)
 class Requests:
     """Rows of each request.
 
-    :ivar queries: rows of Q, or new rows of K and V that are appended.
-    :ivar keys: rows of K and V that a query may see; of a cache, those that it holds in the end.
+    :ivar queries: rows of Q, or new rows of K and V to append.
+    :ivar keys: rows of K and V that a query may see; for a cache, the rows it holds in the end.
     """
 
     queries: tuple[int, ...]
@@ -30,7 +30,7 @@ class Requests:
 
 
 def requests_of(record: Record) -> Requests:
-    """The lengths of a record: all alike, or, where it is ragged, from the stated ones down to about half of them."""
+    """Lengths of a record: all equal, or, if ragged, from the stated ones down to about half of them."""
 
     def lengths(longest: int, differ: bool) -> tuple[int, ...]:
         batch: int = record["batch"]
@@ -43,17 +43,17 @@ def requests_of(record: Record) -> Requests:
 
 
 def is_grouped(record: Record) -> bool:
-    """Whether rows of all requests stand one behind the other. Requests of one query, and appended rows, do not."""
+    """Whether the rows of all requests are concatenated. Requests of one query, and appended rows, are not."""
     return bool(record["ragged"]) and record["seqlen_q"] > 1 and record["direction"] != "append"
 
 
 def problem_of(record: Record) -> AttentionProblem | AppendProblem:
-    """The problem of dense tensors, heads inside of rows. ProblemError for what makes no problem."""
+    """The problem of dense tensors, heads inside of rows. Raises ProblemError for an impossible problem."""
     return _append(record) if record["direction"] == "append" else _attention(record)
 
 
 def lengths_of(record: Record, problem: AttentionProblem | AppendProblem, rng: np.random.Generator) -> dict[str, Array]:
-    """The operands that say where requests stand, by name; pages of all requests are in any order."""
+    """Operands that state the places of requests, by name; pages of all requests are in arbitrary order."""
     requests, paged = requests_of(record), record["page_size"] > 0
     operands: dict[str, Array] = {}
     if is_grouped(record):
@@ -81,7 +81,7 @@ def _attention(record: Record) -> AttentionProblem:
     if grouped:
         lengths |= {"total_q": sum(requests.queries), "total_k": 0 if paged else sum(requests.keys)}
     bias: dict[str, Any] = {"bias": record["bias"]}
-    if record["bias"] == "elementwise":  # one matrix for each head, which all requests share
+    if record["bias"] == "elementwise":  # one matrix per head, which all requests share
         rows, keys = record["seqlen_q"], record["seqlen_k"]
         bias["bias_strides"] = (0, rows * keys, keys)
     window = None if record["mask"] == "none" else (record["window_left"], record["window_right"])
@@ -108,7 +108,7 @@ def _append(record: Record) -> AppendProblem:
 
 
 def _pages(record: Record) -> dict[str, Any]:
-    """A block table with as many pages as requests of the longest length need."""
+    """A block table with as many pages as requests of the maximum length need."""
     size = record["page_size"]
     if not size:
         return {}

@@ -1,4 +1,4 @@
-"""What configurations of the CK Tile engine call attention kernels."""
+"""Names of attention kernels in configurations of the CK Tile engine."""
 
 from __future__ import annotations
 
@@ -23,6 +23,6 @@ WORDS = Words(
         **{name: {"no": "none"} for name in ("mask", "bias", "qscale")},
         "group": {"batch": False, "group": True},
     },
-    # Generic masks are causal where windows say so.
+    # Generic masks are causal if their windows say so.
     served_by={"mask": {"top_left": "generic", "bottom_right": "generic"}},
 )

@@ -21,7 +21,7 @@ _DEFAULTS: dict[str, Any] = {
     **{name: 0 if name.startswith("pad") else 1 for name in _ALONG},
 }
 _ROUNDOFF = {"fp32": 2.0**-24, "fp16": 2.0**-11, "bf16": 2.0**-8}
-_ALL_CHECKED = 1 << 30  # multiplications; of larger problems some images, or some output channels, are compared
+_ALL_CHECKED = 1 << 30  # multiplications; of larger problems, some images or some output channels are compared
 _KEPT = 1 << 24  # elements of exact results
 _LARGEST = 2  # of operands: sums of up to 2**22 products are exact in fp32
 
@@ -40,7 +40,7 @@ class Convolution(Measurable):
         self.learning = ConvolutionLearning(self.problem)
 
     def read(self, record: Record) -> Record:
-        """Keys are the columns, in capitals or not; n, c, k, hi, wi, y and x have no default. di and z are 1 in 2D."""
+        """Keys are the columns, in any case; n, c, k, hi, wi, y and x have no default. di and z are 1 in 2D."""
         given = {key.lower(): value for key, value in record.items()}
         if unknown := sorted(set(given) - set(self.columns)):
             raise ValueError(f"a convolution has unknown keys {unknown}; allowed: {', '.join(self.columns)}")
@@ -83,15 +83,15 @@ class Convolution(Measurable):
         return record if self.problem(record) == problem else None
 
     def origin(self, record: Record) -> tuple[str, str]:
-        """By the layer, whatever the images and the direction."""
+        """Origin by layer, whatever the images and the direction."""
         return conv_origins().get(layer_of(record), ("", ""))
 
     def with_value(self, problem: Any, value: int) -> Any:
-        """Slices of backward weight."""
+        """The problem with a number of slices of backward weight."""
         return dataclasses.replace(problem, split_k=value) if problem.split_k == 0 else problem
 
     def operands(self, record: Record, seed: int) -> ConvOperands:
-        """Whole numbers of magnitude up to 2."""
+        """Integers of magnitude up to 2."""
         return ConvOperands(self.problem(record), seed)
 
     def bind(self, plan: OperationPlan[Any], operands: Operands) -> Callable[[], object]:
@@ -109,7 +109,7 @@ class Convolution(Measurable):
         return lambda: plan(a, b, out, stream=stream, workspace=workspace)
 
     def auxiliary(self, spec: Mapping[str, Any]) -> bool:
-        """None is: a plan has one stage."""
+        """Return False: a plan has one stage."""
         return False
 
     def flops(self, record: Record) -> int:
@@ -117,12 +117,12 @@ class Convolution(Measurable):
         return self.problem(record).flops
 
     def bytes_moved(self, record: Record) -> int:
-        """x, w and y, each once."""
+        """Bytes of x, w and y, each once."""
         return self.problem(record).bytes_moved
 
 
 class ConvOperands:
-    """Two inputs and the result of one problem, which starts poisoned."""
+    """Two inputs and the result, initially poisoned, of one problem."""
 
     def __init__(self, problem: ConvProblem, seed: int) -> None:
         """Draw the inputs; equal seeds give equal numbers."""
@@ -138,11 +138,11 @@ class ConvOperands:
         self.poison()
 
     def poison(self) -> None:
-        """NaN."""
+        """Fill the result with NaN."""
         self.outs[0][...] = np.nan
 
     def error(self) -> float:
-        """The error of every element; of large problems, of one image or some channels, while all must be written."""
+        """The error of every element; for large problems, of one image or some channels, though all must be written."""
         if not np.isfinite(self.outs[0].astype(np.float32)).all():
             return float("inf")
         tensors = dict(zip(self._names, (*self.inputs, *self.outs), strict=True))
@@ -150,13 +150,13 @@ class ConvOperands:
             tensors = self._part(tensors)
         exact = exact_result(self._problem, tensors) if self._known is None else self._known
         if exact.size <= _KEPT:
-            self._known = exact  # which all kernels share
+            self._known = exact  # all kernels share it
         off = np.abs(tensors[self._names[2]].astype(np.float64) - exact)
         bound = np.maximum(_ROUNDOFF[self._problem.dtype] * np.abs(exact), np.finfo(np.float64).tiny)
         return float(np.where(off == 0, 0.0, off / bound).max(initial=0.0))
 
     def _part(self, tensors: dict[str, np.ndarray[Any, Any]]) -> dict[str, np.ndarray[Any, Any]]:
-        """One image; of gradients of weights, eight output channels, or all of them where there are groups."""
+        """One image; for gradients of weights, eight output channels, or all of them if there are groups."""
         if self._problem.direction != "backward_weight":
             image = self._image
             return {name: one if name == "w" else one[image : image + 1] for name, one in tensors.items()}
@@ -171,7 +171,7 @@ class ConvOperands:
 
 
 def exact_result(problem: ConvProblem, tensors: dict[str, np.ndarray[Any, Any]]) -> np.ndarray[Any, Any]:
-    """The direction's result in float64, filter point by filter point, of tensors with channels innermost."""
+    """The direction's result in float64, filter point by filter point, from tensors with channels innermost."""
     groups = problem.groups
     outs = problem.out_size
     along = [

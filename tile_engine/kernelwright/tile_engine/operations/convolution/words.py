@@ -1,4 +1,4 @@
-"""What configurations of the CK Tile engine call convolution kernels."""
+"""Names of convolution kernels in configurations of the CK Tile engine."""
 
 from __future__ import annotations
 

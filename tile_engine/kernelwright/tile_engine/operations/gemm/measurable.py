@@ -19,7 +19,7 @@ _DEFAULTS: dict[str, Any] = {"batch": 1, "layout": "rcr", "dtype": "fp16", "dtyp
 # Half a unit in the last place, relative to 1; integers are exact.
 _ROUNDOFF = {"fp32": 2.0**-24, "fp16": 2.0**-11, "bf16": 2.0**-8, "int32": 0.0}
 _ROUNDOFF_8_BITS = 2.0**-3  # bf8 has two bits of mantissa
-_ALL_CHECKED = 1 << 31  # multiplications; larger products are checked in part, as float64 takes long for all
+_ALL_CHECKED = 1 << 31  # multiplications; larger products are checked in part, as float64 takes too long
 _SAMPLED = 64  # rows and columns
 _KEPT = 1 << 24  # elements of exact results
 _LARGEST = 4  # of operands: sums of k products stay exact in fp32 up to k = 2**24 / 16
@@ -33,9 +33,9 @@ class Gemm(Measurable):
     columns: Sequence[str] = ("m", "n", "k", "batch", "layout", "dtype", "dtype_c")
 
     def read(self, record: Record) -> Record:
-        """Keys are m, n, k and, where the defaults are others, batch (1), layout (rcr), dtype (fp16) and dtype_c.
+        """Keys are m, n, k and, if not the default, batch (1), layout (rcr), dtype (fp16) and dtype_c.
 
-        ``dtype_c`` is the type of the results, by default that of :class:`GemmProblem`. Capitals are allowed.
+        ``dtype_c`` is the type of the result, by default that of :class:`GemmProblem`. Case is ignored.
         """
         given = {key.lower(): value for key, value in record.items()}
         if unknown := sorted(set(given) - set(self.columns)):
@@ -64,15 +64,15 @@ class Gemm(Measurable):
         return self.read(given) if self.problem(given) == problem else None
 
     def origin(self, record: Record) -> tuple[str, str]:
-        """By N and K, whatever the rows."""
+        """Origin by N and K, whatever the number of rows."""
         return weights().get((record["n"], record["k"]), ("", ""))
 
     def with_value(self, problem: Any, value: int) -> Any:
-        """Slices of k."""
+        """The problem with a number of slices of k."""
         return dataclasses.replace(problem, split_k=value) if problem.split_k == 0 else problem
 
     def operands(self, record: Record, seed: int) -> GemmOperands:
-        """Whole numbers of magnitude up to 4."""
+        """Integers of magnitude up to 4."""
         return GemmOperands(self.problem(record), seed)
 
     def bind(self, plan: OperationPlan[Any], operands: Operands) -> Callable[[], object]:
@@ -90,7 +90,7 @@ class Gemm(Measurable):
         return lambda: plan(a, b, out=out, stream=stream, workspace=workspace)
 
     def auxiliary(self, spec: Mapping[str, Any]) -> bool:
-        """None is: a plan has one stage."""
+        """Return False: a plan has one stage."""
         return False
 
     def flops(self, record: Record) -> int:
@@ -98,7 +98,7 @@ class Gemm(Measurable):
         return 2 * int(record["m"] * record["n"] * record["k"] * record["batch"])
 
     def bytes_moved(self, record: Record) -> int:
-        """A and B once, D once."""
+        """Bytes of A, B and D, each once."""
         problem = self.problem(record)
         m, n, k = problem.m, problem.n, problem.k
         size = dtypes.ITEMSIZE
@@ -125,11 +125,11 @@ class GemmOperands:
         self.poison()
 
     def poison(self) -> None:
-        """NaN, or an integer below every result."""
+        """Fill D with NaN, or with an integer below every result."""
         self.outs[0][...] = -(2**31) if self._integer else np.nan
 
     def error(self) -> float:
-        """The error of every element; of large products, of some rows and columns, while all must be written."""
+        """The error of every element; for large products, of some rows and columns, though all must be written."""
         (out,) = self.outs
         if not self._small():
             written = out != -(2**31) if self._integer else ~np.isnan(out.astype(np.float32))
@@ -142,7 +142,7 @@ class GemmOperands:
         return bool(a.size * b.shape[-1] <= _ALL_CHECKED)
 
     def _expected(self) -> Sequence[tuple[Any, Any]]:
-        """Which elements are compared, and their exact values, which all kernels share unless they are many."""
+        """Compared elements and their exact values; kernels share them unless there are many."""
         if self._known is not None:
             return self._known
         a, b = (one.astype(np.float64) for one in self.inputs)

@@ -1,4 +1,4 @@
-"""What configurations of the CK Tile engine call GEMM kernels."""
+"""Names of GEMM kernels in configurations of the CK Tile engine."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ _LAYOUTS = ("layout_a", "layout_b", "layout_c")
 
 
 def _rewritten(config: dict[str, Any]) -> dict[str, Any]:
-    """``k_block_per_cu`` may stand beside the sections, and ``problem`` may give each matrix a layout of its own.
+    """Accept ``k_block_per_cu`` beside the sections, and a ``problem`` with one layout per matrix.
 
-    SpecError for ``permute_n``, which no kernel has.
+    Raises SpecError for ``permute_n``, which no kernel has.
     """
     if config.pop("permute_n", False):
         raise SpecError("permute_n = true: no kernel permutes N; leave it out")
@@ -32,7 +32,7 @@ def _rewritten(config: dict[str, Any]) -> dict[str, Any]:
 
 
 def _only(value: object) -> object:
-    """The one value of ``{"values": [one]}``, which is how CK Tile writes constants."""
+    """The single value of ``{"values": [one]}``, CK Tile's notation for constants."""
     values = value.get("values") if isinstance(value, Mapping) else None
     return values[0] if isinstance(values, list) and len(values) == 1 else value
 

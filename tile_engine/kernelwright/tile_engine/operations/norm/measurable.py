@@ -57,11 +57,11 @@ class Norm(Measurable):
         return self.read({"direction": direction, **{name: getattr(problem, name) for name in fields}, **flags})
 
     def with_value(self, problem: Any, value: int) -> Any:
-        """Nothing is open."""
+        """Return the problem: nothing is open."""
         return problem
 
     def operands(self, record: Record, seed: int) -> NormOperands:
-        """Whole numbers of magnitude up to 4."""
+        """Integers of magnitude up to 4."""
         return NormOperands(self.problem(record), seed)
 
     def bind(self, plan: OperationPlan[Any], operands: Operands) -> Callable[[], object]:
@@ -80,7 +80,7 @@ class Norm(Measurable):
         return lambda: plan(**given, stream=stream, workspace=workspace)
 
     def auxiliary(self, spec: Mapping[str, Any]) -> bool:
-        """None is: a plan has one stage."""
+        """Return False: a plan has one stage."""
         return False
 
     def flops(self, record: Record) -> int:
@@ -88,11 +88,11 @@ class Norm(Measurable):
         return self.problem(record).flops
 
     def bytes_moved(self, record: Record) -> int:
-        """Operands, each once."""
+        """Bytes of the operands, each once."""
         return self.problem(record).bytes_moved
 
 
 def _small(problem: NormProblem) -> dict[str, Any]:
-    """A problem of the same operands with one row of one column."""
+    """A problem with the same operands and one row of one column."""
     words = ("kind", "dtype", "dtype_y", "dtype_w", "weight", "bias", "residual", "backward")
     return {"rows": 1, "columns": 1, **{name: getattr(problem, name) for name in words}}

@@ -13,12 +13,12 @@ from kernelwright.dispatch.operations.norm import NormProblem
 Array = np.ndarray[Any, Any]
 
 _ROUNDOFF = {"fp32": 2.0**-24, "fp16": 2.0**-11, "bf16": 2.0**-8, "int8": 0.5, "fp8": 2.0**-4}
-_SUMS = 2.0**-18  # of sums in fp32, as a share of the largest number
-_UNWRITTEN = -128  # which no quantised result is
+_SUMS = 2.0**-18  # error of sums in fp32, relative to the largest number
+_UNWRITTEN = -128  # no quantised result has this value
 
 
 class NormOperands:
-    """Inputs are small whole numbers, ``outs`` what the problem writes, poisoned; ``names`` are those of both."""
+    """Inputs are small integers, ``outs`` the problem's outputs, poisoned; ``names`` covers both."""
 
     def __init__(self, problem: NormProblem, seed: int) -> None:
         """Draw the inputs; equal seeds give equal numbers."""
@@ -47,12 +47,12 @@ class NormOperands:
         self.poison()
 
     def poison(self) -> None:
-        """NaN, or of int8 what no result is."""
+        """Fill outputs with NaN, or int8 ones with a value that no result has."""
         for out in self.outs:
             out[...] = _UNWRITTEN if out.dtype == np.int8 else np.nan
 
     def error(self) -> float:
-        """The largest error of an element as a share of its bound."""
+        """The largest error of an element as a fraction of its bound."""
         outputs = dict(zip(self.names[len(self.inputs) :], self.outs, strict=True))
         if any(_is_unwritten(one) for one in self.outs):
             return float("inf")
@@ -68,7 +68,7 @@ class NormOperands:
         return worst
 
     def _results(self) -> dict[str, tuple[Array, Array]]:
-        """Each result with the bound of each element's error."""
+        """Each result with the error bound of each element."""
         p = self._problem
         given = {name: one.astype(np.float64) for name, one in zip(self.names, self.inputs, strict=False)}
         s = given["x"] + (given["residual"] if p.residual and not p.backward else 0.0)

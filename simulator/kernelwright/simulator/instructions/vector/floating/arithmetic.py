@@ -1,8 +1,8 @@
 """Floating-point sums, products and fused products of fp16, fp32 and fp64, in every mode of rounding and denormals.
 
-A result is rounded once, from its exact value. In the usual mode (nearest even, denormals kept) that is what NumPy
-does, but for fused products; the other modes compute in float64 rounded to odd. Payloads and signs of NaNs are not
-modelled. ``v_mad`` and ``v_mac`` round twice and take and give no denormals whatever the mode (LLVM, ISD::FMAD and
+A result is rounded once, from its exact value. In the usual mode (nearest even, denormals kept) NumPy does that, except
+for fused products; the other modes compute in float64 rounded to odd. Payloads and signs of NaNs are not modelled.
+``v_mad`` and ``v_mac`` round twice and flush denormal inputs and results whatever the mode (LLVM, ISD::FMAD and
 SITargetLowering::isFMADLegal).
 """
 
@@ -34,7 +34,7 @@ _MAGNITUDE, _SMALLEST = np.int64(0x7FFFFFFFFFFFFFFF), np.int64(0x381000000000000
 
 @dataclass(frozen=True)
 class FloatOp:
-    """``usual`` works on arrays of the type in the usual mode; ``exact`` gives in float64 what is then rounded.
+    """``usual`` works on arrays of the type in the usual mode; ``exact`` gives the unrounded result in float64.
 
     Changing the signs of the sources in ``flip`` changes the sign of the exact result, and nothing else.
     """
@@ -47,8 +47,8 @@ class FloatOp:
 def fused_single(a: Any, b: Any, c: Any) -> Any:
     """fma of fp32 arrays, to nearest even.
 
-    The float64 sum is rounded a second time; that is harmless unless it lies halfway between two fp32 numbers, or
-    below the normal ones, where halves lie elsewhere.
+    The float64 sum is rounded a second time; that is harmless unless it lies halfway between two fp32 numbers, or below
+    the normal ones, where the halfway points differ.
     """
     product, addend = a.astype(np.float64), c.astype(np.float64)
     product *= b
@@ -117,7 +117,7 @@ def in_mode(op: FloatOp, kind: str, mode: int, values: list[Any]) -> Any:
         if rounding != modes.NEAREST:
             raise Unmodelled("fp64 arithmetic that is not rounded to nearest")
         result = op.usual[kind](*values)
-    elif rounding == modes.DOWN:  # as the negative of rounding up, which makes the zero of x - x negative
+    elif rounding == modes.DOWN:  # as the negation of rounding up, which makes the zero of x - x negative
         flipped = [-value if place in op.flip else value for place, value in enumerate(values)]
         result = -modes.narrow(_wide(op, flipped), dtype, modes.UP)
     else:
@@ -130,7 +130,7 @@ def _wide(op: FloatOp, values: list[Any]) -> Any:
 
 
 def bind_float(op: FloatOp, instruction: Instruction, target: Target, kind: str, inputs: list[Source]) -> Step:
-    """A step that is fast in the usual mode, and right in the others."""
+    """A step that is fast in the usual mode, and correct in the others."""
     function, write = op.usual[kind], destination(instruction, target, kind)
     out = direct(instruction, kind)
     usual_mode, mask = modes.MODE_OF[kind].plain, modes.MODE_OF[kind].mask
@@ -174,7 +174,7 @@ def build_arithmetic(instruction: Instruction, target: Target) -> Step:
 
 @vector("v_fmac_f16", "v_fmac_f32", "v_fmac_f64", "v_fmac_dx9_zero_f32")
 def build_accumulate(instruction: Instruction, target: Target) -> Step:
-    """The destination is the addend."""
+    """Fused product with the destination as addend."""
     kind = instruction.name[-3:]
     addend = plain(instruction.operands["vdst"], target, kind)
     inputs = [*sources(instruction, target, (kind, kind)), addend]
@@ -184,7 +184,7 @@ def build_accumulate(instruction: Instruction, target: Target) -> Step:
 
 @vector("v_fmaak_f16", "v_fmaak_f32", "v_fmamk_f16", "v_fmamk_f32")
 def build_with_literal(instruction: Instruction, target: Target) -> Step:
-    """The literal is the addend (``ak``) or the second factor (``mk``)."""
+    """Fused product with the literal as addend (``ak``) or second factor (``mk``)."""
     kind = instruction.name[-3:]
     first, other = sources(instruction, target, (kind, kind))
     literal = plain(instruction.operands["literal"], target, kind)
@@ -201,7 +201,7 @@ def _unfused(kind: str, mode: int, values: list[Any]) -> Any:
     "v_mad_legacy_f16", *(f"v_{verb}_{kind}" for verb in ("mad", "mac", "madak", "madmk") for kind in ("f16", "f32"))
 )
 def build_unfused(instruction: Instruction, target: Target) -> Step:
-    """A product and a sum, each rounded, without denormals. The addend: a third source, the destination, a literal."""
+    """A product and a sum, each rounded, without denormals; the addend is a source, the destination or a literal."""
     kind, verb = instruction.name[-3:], instruction.name.split("_")[1]
     inputs = sources(instruction, target, (kind,) * (3 if verb == "mad" else 2))
     if verb != "mad":

@@ -1,7 +1,7 @@
 """Conversions between numbers of different types: lane by lane, one number in and one or two out.
 
-Floats become integers by truncation with saturation, NaN becomes 0 (CDNA3 ISA guide, "V_CVT_I32_F32"); results in fp16
-round and flush as the mode of fp16 says, which NumPy does by itself for the usual mode.
+Floats become integers by truncation with saturation, NaN becomes 0 (CDNA3 ISA guide, "V_CVT_I32_F32"); fp16 results
+round and flush as the fp16 mode says, which NumPy does itself in the usual mode.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def truncated(kind: str) -> Callable[[Any], Any]:
 
 
 def _nearest_up(values: Any) -> Any:
-    """floor(x + 0.5), which float64 holds exactly for every fp32."""
+    """floor(x + 0.5), exact in float64 for every fp32."""
     return saturate(np.floor(values.astype(np.float64) + 0.5), "i32")
 
 
@@ -75,7 +75,7 @@ EXACT = {
 lanewise(TO_INTEGER)
 lanewise(EXACT)
 
-# name → (kind of the result, kind of the source): what may round, or lose or gain denormals
+# name → (kind of the result, kind of the source): conversions that may round, or affect denormals
 _ROUNDED = {
     "v_cvt_f32_u32": ("f32", "u32"),
     "v_cvt_f32_i32": ("f32", "i32"),
@@ -128,7 +128,7 @@ def to_bfloat16(values: Any) -> Any:
 
 
 def pack(low: Any, high: Any) -> Any:
-    """Two halves, as uint32 or 16-bit arrays, in one word."""
+    """Pack two halves, as uint32 or 16-bit arrays, into one word."""
     return low.astype(np.uint32) | high.astype(np.uint32) << np.uint32(16)
 
 
@@ -187,7 +187,7 @@ lanewise(BYTES)
 
 
 def to_half_toward_zero(values: Any) -> Any:
-    """fp32 → fp16 toward zero: beyond the largest fp16 that is the largest fp16, but infinities stay."""
+    """fp32 → fp16 toward zero: overflow gives the largest fp16, but infinities stay."""
     return modes.narrow(values.astype(np.float64), np.float16, modes.ZERO)
 
 
@@ -210,7 +210,7 @@ for _kind in ("i16", "u16"):
 lanewise(PACKING)
 
 
-_KEPT = 0xF0 | modes.OVERFLOW  # with only the denormals' bits set, NumPy does it
+_KEPT = 0xF0 | modes.OVERFLOW  # if only the denormals' bits are set, NumPy does it
 
 
 @vector("v_cvt_pkrtz_f16_f32", "v_cvt_pk_rtz_f16_f32", "v_cvt_pk_f16_f32")
@@ -239,7 +239,7 @@ def build_pack_half(instruction: Instruction, target: Target) -> Step:
 
 @vector("v_cvt_pk_bf16_f32")
 def build_pack_bfloat16(instruction: Instruction, target: Target) -> Step:
-    """Two bf16 in one word, to nearest even. Unmodelled where fp32 denormals are flushed."""
+    """Two bf16 in one word, to nearest even. Unmodelled if fp32 denormals are flushed."""
     first, second = sources(instruction, target, ("f32", "f32"))
     write, upper = destination(instruction, target, "u32"), np.uint32(16)
 

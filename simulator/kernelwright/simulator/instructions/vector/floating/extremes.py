@@ -1,4 +1,4 @@
-"""Minima, maxima and medians of floats, with the signs of zeros and the NaNs that each instruction promises.
+"""Minima, maxima and medians of floats, with the signs of zeros and the NaNs that each instruction guarantees.
 
 ``v_min`` and ``v_max`` (``_num`` on gfx12) prefer a number to a NaN; in IEEE mode a signalling NaN gives a quiet one.
 ``v_minimum`` and ``v_maximum`` (gfx12, gfx950) give NaN for any NaN. -0 is less than +0. Source: the pseudo code of the
@@ -27,7 +27,7 @@ Pick = Callable[[Any, Any], Any]
 
 @dataclass(frozen=True)
 class Order:
-    """How two floats are compared: what gives the lower and what gives the upper one."""
+    """Comparison of two floats: functions for the lower and the upper one."""
 
     lower: Pick
     upper: Pick
@@ -38,7 +38,7 @@ def _bits(values: Any) -> Any:
 
 
 def _plain(picked: Any) -> bool:
-    """Whether no lane holds a zero or a NaN, which need care."""
+    """Whether no lane holds a zero or a NaN, which need special care."""
     return bool(np.count_nonzero(np.abs(picked) > 0) == picked.size)
 
 
@@ -87,7 +87,7 @@ PROPAGATING = Order(_propagating(np.minimum, np.bitwise_or), _propagating(np.max
 
 
 def median(order: Order, a: Any, b: Any, c: Any) -> Any:
-    """The middle one of three; the least of them if one is a NaN."""
+    """The median of three; the minimum if one is a NaN."""
     most = order.upper(order.upper(a, b), c)
     middle: Any = np.where(most == b, order.upper(a, c), order.upper(a, b))
     middle = np.where(most == a, order.upper(b, c), middle)
@@ -107,7 +107,7 @@ CHOICES: dict[str, tuple[int, Callable[..., Any]]] = {
 _SPELLED = {"min": "minimum", "max": "maximum", "minmax": "minimummaximum", "maxmin": "maximumminimum"}
 _SPELLED |= {"min3": "minimum3", "max3": "maximum3"}
 
-# name → (choice, kind, does a NaN win?)
+# name → (choice, kind, does NaN propagate?)
 _NAMES: dict[str, tuple[str, str, bool]] = {}
 for _kind in ("f16", "f32", "f64"):
     for _choice in CHOICES if _kind != "f64" else ("min", "max"):
@@ -117,7 +117,7 @@ for _kind in ("f16", "f32", "f64"):
 
 
 def order_of(wave: Wave, propagates: bool) -> Order:
-    """The order that an instruction follows in the wave's mode; gfx12 has quiet instructions only."""
+    """The order that an instruction follows in the wave's mode; gfx12 has only quiet instructions."""
     if propagates:
         return PROPAGATING
     quiets = wave.target.tables != "rdna4" and modes.ieee(wave.mode, wave.target)

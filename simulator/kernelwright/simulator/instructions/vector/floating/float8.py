@@ -19,7 +19,7 @@ from kernelwright.simulator.machine.operands import row_of
 from kernelwright.simulator.machine.wave import Wave
 
 _WHOLE = 6  # SDWA selector
-_REVERSED = (0, 2, 1, 3)  # gfx12 has the two bits that choose a byte in opposite order
+_REVERSED = (0, 2, 1, 3)  # gfx12 has the two bits that select a byte in opposite order
 
 
 def _kind(instruction: Instruction) -> str:
@@ -27,7 +27,7 @@ def _kind(instruction: Instruction) -> str:
 
 
 def _word(instruction: Instruction, target: Target) -> Source:
-    """The whole register, or the literal, that holds the source."""
+    """The complete register, or the literal, that holds the source."""
     operand = operand_at(instruction, 0)
     if operand.file is File.INLINE:
         raise Unmodelled(f"{instruction.name} of an inline constant")
@@ -51,7 +51,7 @@ def _byte(instruction: Instruction, target: Target) -> int:
 
 @vector("v_cvt_f32_fp8", "v_cvt_f32_bf8")
 def build_decode(instruction: Instruction, target: Target) -> Step:
-    """One byte of a register."""
+    """Decode one byte of a register."""
     table, word, place = (
         float8.values(target, _kind(instruction)),
         _word(instruction, target),
@@ -75,7 +75,7 @@ def _upper_word(instruction: Instruction, target: Target) -> bool:
 
 @vector("v_cvt_pk_f32_fp8", "v_cvt_pk_f32_bf8")
 def build_decode_pair(instruction: Instruction, target: Target) -> Step:
-    """Two bytes of a register become two registers."""
+    """Decode two bytes of a register to two registers."""
     for field in ("clmp", "omod"):
         if instruction.get(field):
             raise Unmodelled(f"{instruction.name}: {field}")
@@ -95,7 +95,7 @@ def build_decode_pair(instruction: Instruction, target: Target) -> Step:
 
 @vector("v_cvt_pk_fp8_f32", "v_cvt_pk_bf8_f32")
 def build_encode_pair(instruction: Instruction, target: Target) -> Step:
-    """Two fp32 become one half of a register; the other half stays."""
+    """Encode two fp32 into one half of a register; the other half is kept."""
     if instruction.get("clmp") or instruction.get("omod"):
         raise Unmodelled(f"{instruction.name}: output modifiers")
     kind = _kind(instruction)

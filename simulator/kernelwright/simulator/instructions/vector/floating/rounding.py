@@ -1,4 +1,4 @@
-"""Floats taken apart and put together: rounding to whole numbers, fractions, exponents, and the steps of a division."""
+"""Decomposition and composition of floats: rounding to whole numbers, fractions, exponents, and division steps."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def build_whole(instruction: Instruction, target: Target) -> Step:
 
 @vector("v_frexp_exp_i16_f16", "v_frexp_exp_i32_f32", "v_frexp_exp_i32_f64")
 def build_exponent(instruction: Instruction, target: Target) -> Step:
-    """The exponent that goes with a mantissa in [0.5, 1); 0 for zeros, infinities and NaNs."""
+    """The exponent that belongs to a mantissa in [0.5, 1); 0 for zeros, infinities and NaNs."""
     kind, result = instruction.name[-3:], instruction.name.split("_")[-2]
     (source,) = sources(instruction, target, (kind,))
     write, usual = destination(instruction, target, result), modes.MODE_OF[kind].plain
@@ -97,7 +97,7 @@ def scale(values: Any, exponents: Any, mode: int, kind: str) -> Any:
 
 @vector("v_ldexp_f16", "v_ldexp_f32", "v_ldexp_f64")
 def build_ldexp(instruction: Instruction, target: Target) -> Step:
-    """The second source is a signed exponent."""
+    """Scale by 2 to the second source, a signed exponent."""
     kind = instruction.name[-3:]
     value, exponent = sources(instruction, target, (kind, "i16" if kind == "f16" else "i32"))
     write = destination(instruction, target, kind)
@@ -114,13 +114,13 @@ def build_ldexp(instruction: Instruction, target: Target) -> Step:
 
 @dataclass(frozen=True)
 class Division:
-    """What the steps of a division know of a type: where its exponent lies, and the bounds of the ISA pseudo code."""
+    """Parameters of a type's division steps: the position of its exponent, and the bounds of the ISA pseudo code."""
 
     mantissa: int
     exponent_mask: int
     tiny: int  # biased exponent below which a numerator is scaled
     far: int  # difference of exponents from which a quotient may overflow
-    shift: int  # binary digits that scaling moves
+    shift: int  # number of bits that scaling moves
     under: int  # difference of exponents below which a quotient is zero
     over: int  # difference of exponents from which it is infinite
 
@@ -143,9 +143,9 @@ def _denormal(values: Any) -> Any:
 
 
 def division_scale(a: Any, denominator: Any, numerator: Any, how: Division) -> tuple[Any, Any]:
-    """(numerator or denominator ``a`` scaled for the steps to come, whether v_div_fmas must scale back).
+    """(numerator or denominator ``a`` scaled for the following steps, whether v_div_fmas must scale back).
 
-    The cases of the ISA pseudo code, but for a denominator whose reciprocal is denormal: it is scaled down, also where
+    The cases of the ISA pseudo code, except for a denominator whose reciprocal is denormal: it is scaled down, even if
     the quotient is denormal (the guides say up, which would make it infinite).
     """
     up, down = (np.ldexp(a, shift).astype(a.dtype) for shift in (how.shift, -how.shift))
@@ -172,7 +172,7 @@ def division_scale(a: Any, denominator: Any, numerator: Any, how: Division) -> t
 
 @vector("v_div_scale_f32", "v_div_scale_f64")
 def build_division_scale(instruction: Instruction, target: Target) -> Step:
-    """First step of a division: sources are what is scaled, denominator and numerator."""
+    """First step of a division: sources are the number to scale, denominator and numerator."""
     kind = instruction.name[-3:]
     inputs = sources(instruction, target, (kind,) * 3)
     write, write_mask = destination(instruction, target, kind), mask_destination(instruction)
@@ -188,7 +188,7 @@ def build_division_scale(instruction: Instruction, target: Target) -> Step:
 
 @vector("v_div_fmas_f32", "v_div_fmas_f64")
 def build_division_fma(instruction: Instruction, target: Target) -> Step:
-    """Last fused step of a division; lanes of VCC undo the scaling, whose direction the quotient's size tells."""
+    """Last fused step of a division; lanes of VCC undo the scaling, in a direction given by the quotient's size."""
     kind = instruction.name[-3:]
     how, one = _DIVISIONS[kind], DTYPES[kind](1)
     inputs, write = sources(instruction, target, (kind,) * 3), destination(instruction, target, kind)
@@ -202,7 +202,7 @@ def build_division_fma(instruction: Instruction, target: Target) -> Step:
             return
         up = np.where(np.abs(values[2]) >= one, how.shift, -how.shift)
         shift = np.where(lane_mask(bits, wave.lanes), up, 0)
-        # Scaled before it is rounded: a denormal quotient is rounded once.
+        # Scaled before rounding: a denormal quotient is rounded once.
         write(wave, _scaled_fused(values, shift, wave.mode, kind))
 
     return step
@@ -218,9 +218,9 @@ def _scaled_fused(values: list[Any], shift: Any, mode: int, kind: str) -> Any:
 
 
 def division_fixup(quotient: Any, denominator: Any, numerator: Any, how: Division) -> Any:
-    """The quotient, or what IEEE 754 wants of special operands, with the sign that it must have.
+    """The quotient, or the IEEE 754 result for special operands, with the correct sign.
 
-    The guides' condition for overflow can never hold; here it is a difference of exponents, as theirs for underflow.
+    The guides' condition for overflow can never hold; here it is a difference of exponents, like theirs for underflow.
     """
     dtype = quotient.dtype.type
     sign = np.where(np.signbit(denominator) ^ np.signbit(numerator), dtype(-1), dtype(1))
@@ -240,7 +240,7 @@ def division_fixup(quotient: Any, denominator: Any, numerator: Any, how: Divisio
 
 @vector("v_div_fixup_f16", "v_div_fixup_legacy_f16", "v_div_fixup_f32", "v_div_fixup_f64")
 def build_division_fixup(instruction: Instruction, target: Target) -> Step:
-    """Sources are quotient, denominator and numerator."""
+    """Fix up a quotient: sources are quotient, denominator and numerator."""
     kind = instruction.name[-3:]
     inputs, write = sources(instruction, target, (kind,) * 3), destination(instruction, target, kind)
     how, rounding = _DIVISIONS[kind], modes.MODE_OF[kind].rounding

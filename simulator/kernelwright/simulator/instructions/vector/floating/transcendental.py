@@ -1,9 +1,9 @@
 """Reciprocals, roots, exponentials, logarithms and sines.
 
-Hardware approximates these: LLVM counts on 1 ULP for fp32 and fp16, and refines fp64 results itself. Here they are
+Hardware approximates these: LLVM relies on 1 ULP for fp32 and fp16, and refines fp64 results itself. Here they are
 computed in float64 and rounded once, so results may differ from hardware's in the last bit; powers of two are exact.
-fp32 inputs and results that are denormal become zero whatever the mode (LLVM AMDGPUUsage, "llvm.amdgcn.exp2" and
-"llvm.amdgcn.log"; the expansions of division and square root in LLVM count on it too).
+Denormal fp32 inputs and results become zero whatever the mode (LLVM AMDGPUUsage, "llvm.amdgcn.exp2" and
+"llvm.amdgcn.log"; LLVM's expansions of division and square root rely on it too).
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _MOST_TURNS = 256.0  # beyond it hardware does not reduce the angle
 
 
 def _turns(wave: Wave, values: Any) -> Any:
-    """Angles in revolutions, reduced to one. Unmodelled for one that hardware does not reduce."""
+    """Angles in revolutions, reduced to one revolution. Unmodelled for an angle that hardware does not reduce."""
     far = np.isfinite(values) & (np.abs(values) > _MOST_TURNS) & wave.mask
     if np.count_nonzero(far):
         raise Unmodelled(f"sine or cosine of more than {_MOST_TURNS:.0f} revolutions")
@@ -76,13 +76,13 @@ def build_transcendental(instruction: Instruction, target: Target) -> Step:
 
 
 def _single(function: Function, wave: Wave, value: Any) -> Any:
-    """fp32: without denormals."""
+    """Evaluate in fp32, without denormals."""
     result = function(wave, modes.flush(value).astype(np.float64))
     return modes.flush(result.astype(np.float32))
 
 
 def _rounded(function: Function, wave: Wave, value: Any, kind: str) -> Any:
-    """fp16 and fp64: denormals as the mode says."""
+    """Evaluate in fp16 or fp64, with denormals as the mode says."""
     modes.refuse_saturation(wave.mode, kind)
     floats = modes.MODE_OF[kind]
     value = value if floats.keeps_inputs(wave.mode) else modes.flush(value)
@@ -97,7 +97,7 @@ _SCALAR = {
 
 @semantics(*_SCALAR, kind="scalar")
 def build_scalar_transcendental(instruction: Instruction, target: Target) -> Step:
-    """gfx12's functions of a scalar, which use the vector unit's arithmetic."""
+    """gfx12's functions of a scalar, which use vector arithmetic."""
     if any(instruction.get(field) for field in ("neg", "abs", "omod", "clmp", "opsel")):
         raise Unmodelled(f"{instruction.name}: modifiers")
     function, kind = NAMES[_SCALAR[instruction.name]]

@@ -115,7 +115,7 @@ CHAINS = {
 
 
 def _extremes(kind: str) -> dict[str, Op]:
-    """Minimum, maximum, their threes, the median and the two mixtures."""
+    """Minimum, maximum, their three-source forms, the median and the two combinations."""
     two, three = (kind, kind), (kind, kind, kind)
     table = {
         f"v_min_{kind}": Op(np.minimum, kind, two),
@@ -131,7 +131,7 @@ def _extremes(kind: str) -> dict[str, Op]:
 
 
 def median(a: Any, b: Any, c: Any) -> Any:
-    """The middle one of three."""
+    """The median of three."""
     return np.maximum(np.minimum(a, b), np.minimum(np.maximum(a, b), c))
 
 
@@ -154,13 +154,13 @@ def _sad_u16(a: Any, b: Any, c: Any) -> Any:
 
 
 def _lerp_u8(a: Any, b: Any, c: Any) -> Any:
-    """Mean of bytes, rounded up where the byte of c is odd."""
+    """Mean of bytes, rounded up if the byte of c is odd."""
     mean = (_bytes_of(a) + _bytes_of(b) + (_bytes_of(c) & np.uint32(1))) >> np.uint32(1)
     return mean.astype(np.uint8).view(np.uint32).reshape(-1)
 
 
 def _masked_differences(a: Any, b: Any, c: Any) -> Any:
-    """As :func:`sum_byte_differences`, without bytes where b is 0."""
+    """As :func:`sum_byte_differences`, ignoring bytes where b is 0."""
     x, y = _bytes_of(a), _bytes_of(b)
     return np.where(y == 0, np.uint32(0), np.maximum(x, y) - np.minimum(x, y)).sum(axis=1, dtype=np.uint32) + c
 

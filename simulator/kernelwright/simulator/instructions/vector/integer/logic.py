@@ -49,7 +49,7 @@ def _extract_signed(a: Any, offset: Any, width: Any) -> Any:
 
 
 def reverse_bits(a: Any) -> Any:
-    """Bit 31 of each word becomes bit 0."""
+    """Reverse the bits of each word."""
     for shift, mask in ((1, 0x55555555), (2, 0x33333333), (4, 0x0F0F0F0F)):
         s, m = np.uint32(shift), np.uint32(mask)
         a = (a >> s & m) | (a & m) << s
@@ -153,7 +153,7 @@ def _row(a: Any, b: Any, c: Any, index: int) -> Any:
 
 @vector("v_bitop3_b32", "v_bitop3_b16")
 def build_bitop3(instruction: Instruction, target: Target) -> Step:
-    """The truth table lies in the bits that other instructions use for modifiers."""
+    """Boolean function with its truth table in the bits that other instructions use for modifiers."""
     table = instruction.get("omod") << 6 | instruction.get("abs") << 3 | instruction.get("neg")
     kind = "u32" if instruction.name.endswith("32") else "u16"
     inputs = [plain(operand_at(instruction, position), target, kind) for position in range(3)]
@@ -170,7 +170,7 @@ def _without_modifiers(instruction: Instruction) -> Instruction:
     )
 
 
-# The tables that LLVM makes of pairs of ordinary operations, in few NumPy calls.
+# Truth tables that LLVM generates for pairs of ordinary operations, in few NumPy calls.
 _KNOWN: dict[int, Callable[[Any, Any, Any], Any]] = {
     0xEA: lambda a, b, c: a & b | c,
     0xF8: lambda a, b, c: a | b & c,

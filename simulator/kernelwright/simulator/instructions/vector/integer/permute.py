@@ -35,7 +35,7 @@ def permute_bytes(a: Any, b: Any, selectors: Any) -> Any:
 
 @lru_cache(maxsize=512)
 def uniform_permutation(selector: int) -> Callable[[Any, Any], Any]:
-    """The permutation of one selector for all lanes: shifted and masked words, one for each distance of bytes."""
+    """The permutation of one selector for all lanes: shifted and masked words, one per byte distance."""
     bytes_ = [min(selector >> 8 * place & 255, _ONES) for place in range(4)]
     if any(_SIGNS <= byte < _ZERO for byte in bytes_):
         return lambda a, b: permute_bytes(a, b, np.full(len(a), selector, np.uint32))
@@ -58,7 +58,7 @@ def uniform_permutation(selector: int) -> Callable[[Any, Any], Any]:
 
 
 def _shifted(shift: int, mask: int) -> Callable[[Any], Any]:
-    """The word moved up by ``shift`` bits (down if negative), where the mask is set."""
+    """Return a function that shifts a word up by ``shift`` bits (down if negative) and masks it."""
     reach = 0xFFFFFFFF << shift & 0xFFFFFFFF if shift >= 0 else 0xFFFFFFFF >> -shift
     amount, kept = np.full(64, abs(shift), np.uint32), np.full(64, mask, np.uint32)
     move = np.left_shift if shift > 0 else np.right_shift
@@ -73,7 +73,7 @@ def _shifted(shift: int, mask: int) -> Callable[[Any], Any]:
 
 @vector("v_perm_b32")
 def build_perm(instruction: Instruction, target: Target) -> Step:
-    """Selectors are the same in all lanes almost always."""
+    """Permute bytes; in almost all cases, selectors are the same in all lanes."""
     selector = operand_at(instruction, 2)
     write = destination(instruction, target, "u32")
     if selector.file in (File.VGPR, File.AGPR):

@@ -30,7 +30,7 @@ lanewise(
     }
 )
 
-# name → (a difference?, the other way round?, does it take a carry?)
+# name → (is it a difference, are its sources reversed, does it take a carry)
 _CARRIES: dict[str, tuple[bool, bool, bool]] = {
     "v_add_co_u32": (False, False, False),
     "v_sub_co_u32": (True, False, False),
@@ -46,7 +46,7 @@ _CARRIES: dict[str, tuple[bool, bool, bool]] = {
 
 @vector(*_CARRIES)
 def build_carry(instruction: Instruction, target: Target) -> Step:
-    """Sums and differences that give a carry or borrow, and may take one (from ``src2``, or from VCC)."""
+    """Sums and differences that produce a carry or borrow, and may take one (from ``src2``, or from VCC)."""
     subtracts, reverse, takes = _CARRIES[instruction.name]
     if instruction.get("clmp"):
         raise Unmodelled(f"{instruction.name}: clamp")
@@ -84,7 +84,7 @@ def _difference(a: Any, b: Any, borrow: Any) -> tuple[Any, Any]:
 
 @vector("v_mad_u64_u32", "v_mad_co_u64_u32", "v_mad_i64_i32", "v_mad_co_i64_i32")
 def build_mad(instruction: Instruction, target: Target) -> Step:
-    """32-bit factors, 64-bit sum; the carry mask tells where the sum left 64 bits."""
+    """32-bit factors, 64-bit sum; the carry mask tells where the sum exceeds 64 bits."""
     if instruction.get("clmp"):
         raise Unmodelled(f"{instruction.name}: clamp")
     signed = "i64" in instruction.name
@@ -109,6 +109,6 @@ def _carry_beyond(product: Any, addend: Any, total: Any) -> Any:
 
 
 def _sign_beyond(product: Any, addend: Any, total: Any) -> Any:
-    """Bit 64 of the exact sum, which is its sign: not that of the 64-bit sum where that overflowed."""
+    """Bit 64 of the exact sum, its sign; it differs from that of the 64-bit sum on overflow."""
     overflowed = ((product ^ total) & (addend ^ total)) < 0
     return (total < 0) ^ overflowed

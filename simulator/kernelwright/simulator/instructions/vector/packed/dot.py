@@ -1,7 +1,7 @@
 """Dot products of the parts of a register: fp16, bf16, fp8 and integers, added to a third operand or the destination.
 
 Floats: products are exact, their sum is formed in fp64 and rounded once; hardware rounds in an order that is not
-documented (as for matrix instructions). Integers wrap, or saturate where the instruction clamps.
+documented (as for matrix instructions). Integers wrap, or saturate if the instruction clamps.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ _USUAL_SELECTION = {"opsel": (0,), "opsel_hi": (0, 3), "opsel_hi2": (0, 1), "neg
 
 
 def _refuse_selection(instruction: Instruction) -> None:
-    """opsel of a dot product chooses halves for its two products; compilers leave it as it is."""
+    """Refuse opsel, which selects halves for a dot product's two products; compilers leave it at its default."""
     for field, allowed in _USUAL_SELECTION.items():
         if field in instruction.fields and instruction.get(field) not in allowed:
             raise Unmodelled(f"{instruction.name}: {field}")

@@ -48,13 +48,13 @@ _FLOATS = {"add": (ADD, 2), "mul": (MULTIPLY, 2), "fma": (FUSED, 3)}
 
 
 def selection(instruction: Instruction, position: int) -> tuple[int, int]:
-    """Which half of a source makes the low and which the high half of the result."""
+    """The halves of a source used for the low and for the high half of the result."""
     upper = instruction.get("opsel_hi") | instruction.get("opsel_hi2") << 2
     return instruction.get("opsel") >> position & 1, upper >> position & 1
 
 
 def signs(instruction: Instruction, position: int) -> tuple[bool, bool]:
-    """Whether the sign of a source is changed, for the low and for the high half of the result."""
+    """Whether a source is negated, for the low and for the high half of the result."""
     return bool(instruction.get("neg") >> position & 1), bool(instruction.get("neg_hi") >> position & 1)
 
 
@@ -79,7 +79,7 @@ def halves(instruction: Instruction, target: Target, position: int, kind: str) -
 def chosen_halves(
     operand: Operand, target: Target, kind: str, chosen: tuple[int, int], negated: tuple[bool, bool]
 ) -> Source:
-    """As :func:`halves`, of an operand with a choice of halves and signs."""
+    """As :func:`halves`, for an operand with explicit halves and signs."""
     dtype = DTYPES[kind]
     if any(negated) and kind != "f16":
         raise Unmodelled("neg of a packed operand that is no float")
@@ -160,7 +160,7 @@ def build_packed_half(instruction: Instruction, target: Target) -> Step:
 
 @vector("v_pk_fmac_f16")
 def build_packed_accumulate(instruction: Instruction, target: Target) -> Step:
-    """The destination is the addend; its encoding has no modifiers."""
+    """Fused product with the destination as addend; its encoding has no modifiers."""
     if any(instruction.get(field) for field in ("omod", "clmp", "opsel", "neg", "abs", "dst_sel", "src0_neg")):
         raise Unmodelled(f"{instruction.name}: modifiers")
     operands = [operand_at(instruction, 0), operand_at(instruction, 1), instruction.operands["vdst"]]

@@ -1,7 +1,7 @@
 """Fused products of fp32 and fp16 operands: v_fma_mix and its forms with an fp16 result.
 
 ``opsel_hi`` says which sources are fp16, ``opsel`` in which half; ``neg_hi`` takes the absolute value. The tables call
-CDNA's instructions v_mad_mix; all of gfx90a, gfx942 and gfx950 have the fused ones at these opcodes (LLVM,
+CDNA's instructions v_mad_mix; gfx90a, gfx942 and gfx950 all have the fused ones at these opcodes (LLVM,
 FeatureFmaMixInsts).
 """
 
