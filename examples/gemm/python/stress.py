@@ -1,6 +1,6 @@
 """Threads share one dispatcher: stress.py [--library DIR] [--threads 16] [--rounds 20].
 
-Every thread poses problems of many sizes and compares each result with the exact one; whole numbers leave no room for
+Every thread plans problems of many sizes and compares each result with the exact one; whole numbers leave no room for
 rounding. Plans are made while others run, and the same plans are used by several threads at once.
 """
 

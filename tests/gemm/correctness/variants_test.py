@@ -1,4 +1,4 @@
-"""The harness poses batches, D tensors, groups, shuffled B and slices of K to kernels that have them."""
+"""The harness runs batches, D tensors, groups, shuffled B and slices of K to kernels that have them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The tile engine's interface to an operation: measuring, posing, enumerating and learning."""
+"""The tile engine's interface to an operation: measuring, recording, enumerating and learning."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ class Learnable(Protocol):
         """
 
     def family(self, record: Record) -> str:
-        """The model family that poses the problem; families are held out as a whole."""
+        """The model family of the problem; families are held out as a whole."""
 
 
 class Operands(Protocol):
@@ -99,7 +99,7 @@ class Measurable(Protocol):
         """The problem for a dispatcher to plan."""
 
     def record_of(self, problem: object) -> Record | None:
-        """The record that poses a problem, or one on which kernels take as long; None if there is none."""
+        """The record of a problem, or one on which kernels take as long; None if there is none."""
 
     def origin(self, record: Record) -> tuple[str, str]:
         """The public model with a layer of a record's extents, and the layer; the first of several, "" for none."""

@@ -1,4 +1,4 @@
-"""Norms as Python poses them."""
+"""Norms as Python states them."""
 
 from __future__ import annotations
 

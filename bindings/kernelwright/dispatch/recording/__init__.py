@@ -1,1 +1,1 @@
-"""Record the problems that a program poses, with counts, so that libraries can be built for them."""
+"""Record the problems of a program, with counts, so that libraries can be built for them."""

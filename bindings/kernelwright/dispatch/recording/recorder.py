@@ -114,7 +114,7 @@ class Recording:
 
 
 def record(path: str | os.PathLike[str]) -> Recording:
-    """Write the problems that this process poses from now on, with counts, to a trace file; a context manager.
+    """Write the problems of this process from now on, with counts, to a trace file; a context manager.
 
     Plan launches are counted by problem and architecture, whether from calls with arrays, plans or torch operators; so
     are problems that no kernel serves. Calls of plans bound earlier are not seen. Counts are added to those in the file

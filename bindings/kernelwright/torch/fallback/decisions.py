@@ -67,7 +67,7 @@ class Reason:
 class Refusal:
     """A kind of problem that torch computes.
 
-    :ivar problem: the dispatcher's problem, or None for operands that pose none.
+    :ivar problem: the dispatcher's problem, or None for operands without one.
     """
 
     __slots__ = ("arch", "calls", "host_ns", "problem")

@@ -7,7 +7,7 @@
 #include "kernelwright/gemm.h"
 
 /* alpha 0: CPU kernels read neither A nor B, as BLAS does, so that a NaN or infinity there does not reach D. AMD and
- * NVIDIA kernels multiply the sums by 0, so that it does: pose k = 0 to leave A and B out. beta 0: no kernel reads C.
+ * NVIDIA kernels multiply the sums by 0, so that it does: state k = 0 to leave A and B out. beta 0: no kernel reads C.
  *
  * Sums of int8 products are int32 on every backend and wrap around at 2^31, as those of NumPy and PyTorch do: the
  * result is the exact one modulo 2^32. No sum of up to 131,071 products reaches that, whatever A and B hold. CPU

@@ -130,7 +130,7 @@ constexpr Operation table(uint32_t op, const char* name) {
   return made;
 }
 
-// Of problems that callers pose; operands of stages follow from theirs.
+// Problems that callers ask for; operands of stages follow from theirs.
 constexpr Operation whole_operation(uint32_t op, const char* name) {
   Operation made = table(op, name);
   made.operands = conv_operands;

@@ -62,7 +62,7 @@ def check_rank(operand: ArrayView, name: str, allowed: tuple[int, ...]) -> None:
 
 
 def attention_problem(views: Views, o: AttentionOptions) -> AttentionProblem:
-    """The problem that arrays pose. ArrayError or ProblemError if they, or the options, contradict each other."""
+    """Return the problem of the arrays. ArrayError or ProblemError if they, or the options, contradict each other."""
     for layout in (o.layout, o.cache_layout or o.layout):
         if layout not in LAYOUTS:
             raise ArrayError(f"layout is {layout!r}{closest(layout, LAYOUTS)}; allowed: {', '.join(LAYOUTS)}")
@@ -194,7 +194,7 @@ def _bias(views: Views, o: AttentionOptions) -> dict[str, Any]:
 
 
 def append_problem(views: Views, o: AppendOptions) -> AppendProblem:
-    """The problem that arrays pose. ArrayError or ProblemError if they, or the options, contradict each other."""
+    """Return the problem of the arrays. ArrayError or ProblemError if they, or the options, contradict each other."""
     cache_layout = o.cache_layout or o.layout
     for layout in (o.layout, cache_layout):
         if layout not in LAYOUTS:

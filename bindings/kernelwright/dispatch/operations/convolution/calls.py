@@ -109,7 +109,7 @@ class ConvCalls:
 
 
 def problem_of(views: dict[str, ArrayView], options: ConvOptions, layout: str) -> ConvProblem:
-    """The problem that arrays pose. ArrayError or ProblemError if they, or the options, contradict each other."""
+    """Return the problem of the arrays. ArrayError or ProblemError if they, or the options, contradict each other."""
     first = layout == "ngchw"
     image = views["x" if options.direction != "backward_data" else "dy"]
     groups = integer("groups", options.groups, 1)

@@ -1,4 +1,4 @@
-"""From arrays to the fields of the problem they pose: shapes must agree, strides become layouts."""
+"""From arrays to the fields of their problem: shapes must agree, strides become layouts."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class GemmOperands:
         return (self.a, self.b, self.c, *self.ds, self.out)
 
     def readings(self, epilogue: Epilogue, layout: str | None, split_k: int = 0) -> tuple[dict[str, Any], ...]:
-        """Fields of the :class:`GemmProblem` that the operands pose.
+        """Fields of the :class:`GemmProblem` of the operands.
 
         There are several readings if a single row or column fits both layouts. Raises ArrayError for strides that no
         layout describes, or that contradict ``layout``.

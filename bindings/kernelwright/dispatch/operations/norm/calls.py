@@ -82,7 +82,7 @@ class NormCalls:
 
 
 def problem_of(views: dict[str, ArrayView], options: NormOptions) -> NormProblem:
-    """The problem that arrays pose. ArrayError or ProblemError if they, or the options, contradict each other."""
+    """Return the problem of the arrays. ArrayError or ProblemError if they, or the options, contradict each other."""
     x, weight = views["x"], views.get("weight", views.get("bias", views.get("dbias")))
     rows, columns, stride_x = as_rows(x, "x")
     strides = {"stride_x": stride_x}

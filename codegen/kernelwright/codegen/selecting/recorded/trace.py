@@ -56,7 +56,7 @@ def read_wanted(raw: object) -> list[Wanted]:
         count = one.count + (by_key[one.key].count if one.key in by_key else 0)
         by_key[one.key] = Wanted(one.op, one.text, one.asked, count)
     if not by_key:
-        raise SpecError("the trace holds no problem; record a program that poses some")
+        raise SpecError("the trace holds no problem; record a program that has some")
     return sorted(by_key.values(), key=lambda one: (-one.count, one.text))
 
 
@@ -120,7 +120,7 @@ def _best(rows: Iterable[Mapping[str, str]]) -> dict[tuple[Hashable, str], Measu
         read = ((op, model, model.measured(row)) for op, model in models.items())
         known = next(((op, model.key(problem)) for op, model, problem in read if problem is not None), None)
         if known is None:
-            raise ValueError(f"columns {', '.join(row)} pose no problem")
+            raise ValueError(f"columns {', '.join(row)} hold no problem")
         milliseconds = float(row["latency_ms"])
         if not math.isfinite(milliseconds) or milliseconds <= 0:
             raise ValueError(f"latency_ms is {row['latency_ms']!r:.80}")

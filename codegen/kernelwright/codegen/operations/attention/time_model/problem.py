@@ -1,4 +1,4 @@
-"""Attention problems as programs pose them, and the problems of their stages."""
+"""Attention problems as programs state them, and the problems of their stages."""
 
 from __future__ import annotations
 
