@@ -36,8 +36,9 @@ def test_the_page_shows_the_results_that_are_checked_in(name: str, table: Table,
 def test_kernels_that_the_page_calls_essential_are(arch: str) -> None:
     results = json.loads((ROOT / "benchmarks" / "results" / "amd_conflicts.json").read_text())["results"]
     shown = {row["identity"] for row in results if row["shipped"] and row["arch"] == arch}
-    (selection,) = select("set", "gemm:essential", [arch], load_archs())
-    assert shown and shown <= {kernel.identity for kernel in selection.kernels}
+    sets = [select("set", f"{op}:essential", [arch], load_archs())[0] for op in ("gemm", "convolution")]
+    essential = [{kernel.identity for kernel in selection.kernels} for selection in sets]
+    assert all(shown & kernels for kernels in essential) and shown <= essential[0] | essential[1]
 
 
 def test_conflicts_that_are_assumed_or_unknown_are_marked() -> None:
