@@ -19,14 +19,16 @@ from kernelwright.codegen.selecting.selection import load_archs, select
 from kernelwright.dispatch import KernelLibrary
 
 _LARGE = {"tile": [128, 128, 32], "wave": [2, 2, 1], "warp_tile": [32, 32, 16]}
+_DEEP = {**_LARGE, "tile": [128, 128, 64]}
+_SHORT = {**_LARGE, "warp_tile": [32, 32, 8]}
 _SMALL = {"tile": [64, 64, 32], "wave": [1, 1, 1], "warp_tile": [32, 32, 16]}
 
 SPECS: Mapping[str, tuple[dict[str, Any], ...]] = {
     "gfx90a": ({"direction": "backward_data", "dtype": "bf16", "layout": "ndhwgc", "pipeline": "compv1", **_LARGE},),
     "gfx942": (
-        {"direction": "forward", "dtype": "fp16", "layout": "nhwgc", "pipeline": "compv3", **_LARGE},
-        {"direction": "backward_data", "dtype": "fp16", "layout": "nhwgc", "pipeline": "compv3", **_LARGE},
-        {"direction": "backward_weight", "dtype": "fp16", "layout": "nhwgc", "pipeline": "compv3", **_LARGE}
+        {"direction": "forward", "dtype": "fp16", "layout": "nhwgc", "pipeline": "compv3", **_DEEP},
+        {"direction": "backward_data", "dtype": "fp16", "layout": "nhwgc", "pipeline": "compv3", **_SHORT},
+        {"direction": "backward_weight", "dtype": "fp16", "layout": "nhwgc", "pipeline": "compv3", **_SHORT}
         | {"two_stage": True},
         {"direction": "forward", "dtype": "bf16", "layout": "ndhwgc", "pipeline": "compv1", **_SMALL}
         | {"vector": [1, 1, 8], "bias": True, "residual": True, "activation": "relu"},
@@ -35,11 +37,13 @@ SPECS: Mapping[str, tuple[dict[str, Any], ...]] = {
     ),
     "gfx950": (
         {"direction": "backward_weight", "dtype": "bf16", "layout": "ndhwgc", "pipeline": "compv1", **_LARGE},
+        {"direction": "backward_data", "dtype": "bf16", "layout": "nhwgc", "pipeline": "compv3", **_DEEP},
+        {"direction": "forward", "dtype": "bf16", "layout": "nhwgc", "pipeline": "compv3", **_DEEP},
         {"direction": "forward", "dtype": "fp16", "layout": "nhwgc", "pipeline": "compv4", **_LARGE}
         | {"specialization": "filter1x1_pad0"},
     ),
 }
-"""What is compiled: every direction, 2D and 3D, one pipeline of each kind; 10 to 15 processor seconds a kernel."""
+"""What is compiled: the kernels of `essential` for gfx942 and gfx950, every direction, 2D and 3D, each pipeline."""
 
 
 @cache
