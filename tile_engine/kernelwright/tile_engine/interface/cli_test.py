@@ -155,7 +155,7 @@ def test_bad_input_says_what_is_allowed(tmp_path: Path, capsys: pytest.CaptureFi
     said = capsys.readouterr().err
     assert "--tags is 'host'; write KEY=VALUE" in said and "'--kernel-timeout': 0.0 is not in the range" in said
     assert bench(tmp_path, "--kernels-file", "none.txt") == 2
-    assert capsys.readouterr().err == "error: none.txt: No such file or directory\n"
+    assert capsys.readouterr().err == "error: 'none.txt': No such file or directory; check the path\n"
 
 
 def test_problem_sets_are_listed(capsys: pytest.CaptureFixture[str]) -> None:
