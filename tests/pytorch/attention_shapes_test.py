@@ -22,6 +22,7 @@ from kernelwright.torch import scaled_dot_product_attention
 EXAMPLES = 3000 if os.environ.get("KERNELWRIGHT_EVERY") else 100
 # Of 1 and the largest element. Gradients are small sums of terms with the rounding of O, which weights of 3 multiply.
 ALLOWED = {torch.float32: 2e-5, torch.bfloat16: 0.15}
+ROWS = 20  # of queries of one head, at most
 MEMORY = ("dense", "columns", "stepped", "rows first", "one row", "one batch")
 COMMON = settings(
     max_examples=EXAMPLES, deadline=None, derandomize=not os.environ.get("KERNELWRIGHT_EVERY"),
@@ -51,7 +52,7 @@ def cases(draw: st.DrawFn) -> Case:
     """
     front = draw(st.lists(st.integers(1, 3), max_size=2))
     heads = draw(st.integers(1, 6))
-    rows, keys = draw(st.integers(1, 20)), draw(st.integers(1, 20))
+    rows, keys = draw(st.integers(1, ROWS)), draw(st.integers(1, 20))
     hdim, hdim_v = draw(st.sampled_from([1, 7, 8, 16, 33, 64])), draw(st.sampled_from([1, 8, 24, 64]))
     gqa = draw(st.booleans())
 
@@ -150,6 +151,9 @@ def test_it_takes_what_torch_takes(dtype: torch.dtype) -> None:
             assert one.shape == other.shape and one.dtype == dtype, what
             error = (one.double() - torch.nan_to_num(other)).abs()
             bound = ALLOWED[dtype] * (1 + torch.nan_to_num(other).abs().max().item() if other.numel() else 1)
+            # Every row of queries adds its rounding to the gradient of a key, however small their sum is.
+            rows = ours[0].shape[:-1].numel() / ROWS if what in ("dk", "dv") else 1
+            bound *= max(1, rows) ** 0.5
             assert not error.numel() or error.max().item() <= bound, what
         taken += 1
 
