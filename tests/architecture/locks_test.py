@@ -1,4 +1,4 @@
-"""Locks that hold a part of another one: programs of `./pants run`, and what the plugin installs elsewhere."""
+"""Locks that hold a part of another one: of `./pants run examples:…`, and what the plugin installs elsewhere."""
 
 from __future__ import annotations
 
