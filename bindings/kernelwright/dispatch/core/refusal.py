@@ -45,8 +45,8 @@ def advice(problem: Any, core: Kernels) -> tuple[str, ...]:
 
 def in_short(reason: str, kernels: Mapping[str, KernelEntry]) -> str:
     """``reason`` with short names of kernels in place of full ones."""
-    short = {kernel.name: kernel.short for kernel in kernels.values()}
-    return re.sub(r"[\w.]+", lambda word: short.get(word[0], word[0]), reason)
+    named = {kernel.name: kernel for kernel in kernels.values()}
+    return re.sub(r"[\w.]+", lambda word: named[word[0]].short if word[0] in named else word[0], reason)
 
 
 def shortest(problem: Any) -> str:
