@@ -8,7 +8,6 @@ Needs the toolchain wheels: KERNELWRIGHT_TREES names a JSON file ``{tree: folder
 
 from __future__ import annotations
 
-import os
 import re
 import tempfile
 from collections.abc import Mapping, Sequence
@@ -17,10 +16,10 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from compiling import executor, own_folder
 from kernelwright.codegen.actions import CompilePlan, RenderedFile
 from kernelwright.codegen.backends.registry import DEFAULT_TOOLCHAINS, backend_for
-from kernelwright.codegen.building.build import library_files, read_tree_roots
-from kernelwright.codegen.building.execute import LocalExecutor
+from kernelwright.codegen.building.build import library_files
 from kernelwright.codegen.dtypes import ELEMENT_BYTES
 from kernelwright.codegen.kernel import Kernel
 from kernelwright.codegen.operations.attention import ck_tile
@@ -65,10 +64,10 @@ def _library(item: Selection) -> KernelLibrary:
     plan = compile_plan("hollow", item.arch, item.kernels, backend)
     ordered = sorted(item.kernels, key=lambda kernel: kernel.name)
     plan = replace(plan, kernels=_hollow(plan, ordered))
-    executor = _executor()
-    files = executor.run(plan.all_files, plan.all_actions)
-    folder = Path(tempfile.mkdtemp(dir=_folder().name))
-    for name, data in library_files("hollow", item, plan, DEFAULT_TOOLCHAINS, files, executor.costs).items():
+    builder = executor()
+    files = builder.run(plan.all_files, plan.all_actions)
+    folder = Path(tempfile.mkdtemp(dir=own_folder()))
+    for name, data in library_files("hollow", item, plan, DEFAULT_TOOLCHAINS, files, builder.costs).items():
         (folder / name).write_bytes(data)
     return KernelLibrary.load(folder)
 
@@ -127,16 +126,3 @@ def gemm_vectors(spec: GemmSpec, wave_size: int) -> list[int]:
 def _contiguous(spec: GemmSpec) -> tuple[tuple[bool, int], tuple[bool, int]]:
     a, b = spec.layout.value[:2]
     return (a == "r", spec.tile.m), (b == "c", spec.tile.n)
-
-
-@cache
-def _executor() -> LocalExecutor:
-    trees = os.environ.get("KERNELWRIGHT_TREES")
-    assert trees, "KERNELWRIGHT_TREES names no file of toolchain folders"
-    folder = Path(os.environ.get("KERNELWRIGHT_CACHE") or _folder().name)
-    return LocalExecutor(read_tree_roots(Path(trees)), folder / "cache", memory_mb=1 << 20)
-
-
-@cache
-def _folder() -> tempfile.TemporaryDirectory[str]:
-    return tempfile.TemporaryDirectory(prefix="kernelwright-")

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -15,9 +14,9 @@ import pytest
 
 from bounds import drawn
 from bounds.children import run_each
+from compiling import executor
 from kernelwright.codegen.backends.registry import DEFAULT_TOOLCHAINS
-from kernelwright.codegen.building.build import build_libraries, read_tree_roots
-from kernelwright.codegen.building.execute import LocalExecutor
+from kernelwright.codegen.building.build import build_libraries
 from kernelwright.codegen.selecting.selection import load_archs, select
 from kernelwright.dispatch import (
     AppendProblem,
@@ -52,9 +51,7 @@ def native() -> None:
 @pytest.fixture(scope="module")
 def dispatcher(tmp_path_factory: pytest.TempPathFactory) -> Dispatcher:
     """A dispatcher of an fp32 kernel of each direction of convolution, on which plans depend most, and two of GEMM."""
-    named = os.environ.get("KERNELWRIGHT_TEST_CACHE")
-    cache = Path(named) if named else tmp_path_factory.mktemp("cache")
-    executor = LocalExecutor(read_tree_roots(os.environ["KERNELWRIGHT_TREES"]), cache, jobs=os.cpu_count() or 1)
+    builder = executor(jobs=os.cpu_count() or 1)
     chosen = {
         "convolution:tests": "c.dtype == 'fp32' and not c.bias and not c.residual and c.activation == 'none'",
         "gemm:essential": "c.dtype_a == 'fp32' and c.layout == 'rcr'",
@@ -63,7 +60,7 @@ def dispatcher(tmp_path_factory: pytest.TempPathFactory) -> Dispatcher:
     for set_name, kept in chosen.items():
         selections, name = select("set", set_name, ["x86_64_v3"], load_archs(), kept), set_name.partition(":")[0]
         (manifest,) = build_libraries(
-            name, selections, DEFAULT_TOOLCHAINS, executor, tmp_path_factory.mktemp("libraries") / name
+            name, selections, DEFAULT_TOOLCHAINS, builder, tmp_path_factory.mktemp("libraries") / name
         )
         libraries.append(KernelLibrary.load(manifest.parent))
     return Dispatcher(libraries)

@@ -12,6 +12,8 @@ from pathlib import Path
 
 import pytest
 
+from compiling import cache_folder
+
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs/adding_an_arch.md").read_text()
 EXAMPLE = ROOT / "examples/own_archs"
@@ -31,6 +33,7 @@ def run(folder: Path, *command: str) -> str:
     search = f"{folder / 'bin'}:{os.environ.get('PATH', '/usr/bin:/bin')}"
     settings = {**os.environ, "PATH": search, "PYTHONPATH": ":".join(trees)}
     settings["KERNELWRIGHT_ARCH_PATH"] = str(folder / "archs")
+    settings["KERNELWRIGHT_CACHE"] = str(cache_folder())
     done = subprocess.run(command, cwd=folder, env=settings, capture_output=True, text=True, timeout=LIMIT_S)
     assert done.returncode == 0, done.stderr
     return done.stdout

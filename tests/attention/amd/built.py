@@ -5,15 +5,12 @@ Needs the toolchain wheels: KERNELWRIGHT_TREES names a JSON file ``{tree: folder
 
 from __future__ import annotations
 
-import os
-import tempfile
 from functools import cache
-from pathlib import Path
 from typing import Any
 
+from compiling import executor, own_folder
 from kernelwright.codegen.backends.registry import DEFAULT_TOOLCHAINS
-from kernelwright.codegen.building.build import build_libraries, read_tree_roots
-from kernelwright.codegen.building.execute import LocalExecutor
+from kernelwright.codegen.building.build import build_libraries
 from kernelwright.codegen.selecting.selection import load_archs, select
 from kernelwright.dispatch import KernelLibrary
 
@@ -60,16 +57,7 @@ _SPECS = {"capped": CAPPED, "core": CORE, "ragged": RAGGED, "narrow": NARROW, "n
 @cache
 def library(arch: str, name: str) -> KernelLibrary:
     """The library of :data:`CORE` (``"core"``), :data:`RAGGED` (``"ragged"``) and so on for an architecture."""
-    trees = os.environ.get("KERNELWRIGHT_TREES")
-    assert trees, "KERNELWRIGHT_TREES names no file of toolchain folders"
-    folder = Path(os.environ.get("KERNELWRIGHT_CACHE") or _own_folder().name)
-    executor = LocalExecutor(read_tree_roots(Path(trees)), folder / "cache", memory_mb=1 << 20)
     selections = select("specs", list(_SPECS[name]), [arch], load_archs())
-    own = Path(_own_folder().name) / f"{arch}_{name}"
-    (manifest,) = build_libraries("attention", selections, DEFAULT_TOOLCHAINS, executor, own)
+    own = own_folder() / f"{arch}_{name}"
+    (manifest,) = build_libraries("attention", selections, DEFAULT_TOOLCHAINS, executor(), own)
     return KernelLibrary.load(manifest.parent)
-
-
-@cache
-def _own_folder() -> tempfile.TemporaryDirectory[str]:
-    return tempfile.TemporaryDirectory(prefix="kernelwright-")

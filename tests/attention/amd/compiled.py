@@ -5,19 +5,14 @@ Needs the toolchain wheels: KERNELWRIGHT_TREES names a JSON file ``{tree: folder
 
 from __future__ import annotations
 
-import os
-import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cache
-from pathlib import Path
 from typing import Any
 
+from compiling import executor
 from kernelwright import arch as archs
 from kernelwright.arch import Arch
 from kernelwright.codegen.actions import RenderedFile
-from kernelwright.codegen.building.build import read_tree_roots
-from kernelwright.codegen.building.execute import LocalExecutor
 from kernelwright.codegen.kernel import Kernel
 from kernelwright.codegen.operations.attention import ck_tile
 from kernelwright.codegen.operations.attention.operation import ATTENTION
@@ -69,19 +64,6 @@ def compiled(arch: str, fields: Mapping[str, Any]) -> Compiled:
         (hip.link("k.o", "k.co"), "k.o", "k.co"),
     )
     actions = [command.action(out, f"{kernel.name}: {out}", (source,), (out,)) for command, source, out in steps]
-    made = _executor().run((header,), actions)
+    made = executor().run((header,), actions)
     report = read_report(made["k.s"].read_bytes(), ATTENTION.expects(kernel, archs.load(arch)))
     return Compiled(kernel, made["k.co"].read_bytes(), symbols, report)
-
-
-@cache
-def _executor() -> LocalExecutor:
-    trees = os.environ.get("KERNELWRIGHT_TREES")
-    assert trees, "KERNELWRIGHT_TREES names no file of toolchain folders"
-    folder = Path(os.environ.get("KERNELWRIGHT_CACHE") or _own_folder().name)
-    return LocalExecutor(read_tree_roots(Path(trees)), folder, memory_mb=1 << 20)
-
-
-@cache
-def _own_folder() -> tempfile.TemporaryDirectory[str]:
-    return tempfile.TemporaryDirectory(prefix="kernelwright-")

@@ -5,13 +5,12 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from importlib.resources import as_file, files
-from pathlib import Path
 
 import pytest
 
+from compiling import executor
 from kernelwright.codegen.backends.registry import DEFAULT_TOOLCHAINS
-from kernelwright.codegen.building.build import build_libraries, read_tree_roots
-from kernelwright.codegen.building.execute import LocalExecutor
+from kernelwright.codegen.building.build import build_libraries
 from kernelwright.codegen.selecting.selection import load_archs, select
 from kernelwright.dispatch import ArchMismatchError, Dispatcher, KernelLibrary
 from kernelwright.dispatch.testdata import mocks
@@ -41,14 +40,12 @@ def libraries(tmp_path_factory: pytest.TempPathFactory) -> dict[str, KernelLibra
 
 def built(tmp_path_factory: pytest.TempPathFactory) -> dict[str, KernelLibrary]:
     """Libraries of the kernels of :data:`CASES`: about 50 compiles of two seconds each."""
-    named = os.environ.get("KERNELWRIGHT_TEST_CACHE")
-    cache = Path(named) if named else tmp_path_factory.mktemp("cache")
-    executor = LocalExecutor(read_tree_roots(os.environ["KERNELWRIGHT_TREES"]), cache, jobs=os.cpu_count() or 1)
+    builder = executor(jobs=os.cpu_count() or 1)
     out, known, loaded = tmp_path_factory.mktemp("attention"), load_archs(), {}
     for arch in DTYPES:
         dtypes = (*(dtype for name, dtype in CASES if name == arch), *EIGHT_BITS[arch])
         selections = select("set", "attention:essential", [arch], known, f"c.dtype in {dtypes}")
-        (manifest,) = build_libraries(f"attention_{arch}", selections, DEFAULT_TOOLCHAINS, executor, out / arch)
+        (manifest,) = build_libraries(f"attention_{arch}", selections, DEFAULT_TOOLCHAINS, builder, out / arch)
         loaded[arch] = KernelLibrary.load(manifest.parent)
     return loaded
 

@@ -12,8 +12,9 @@ from pathlib import Path
 
 import pytest
 
+from compiling import executor
 from kernelwright.codegen.backends.registry import DEFAULT_TOOLCHAINS
-from kernelwright.codegen.building.build import build_libraries, read_tree_roots
+from kernelwright.codegen.building.build import build_libraries
 from kernelwright.codegen.building.execute import LocalExecutor
 from kernelwright.codegen.kernel import Kernel
 from kernelwright.codegen.operations.convolution.rule_sets import RULE_SETS
@@ -48,17 +49,15 @@ def sample(kernels: tuple[Kernel, ...], name: str) -> tuple[Kernel, ...]:
 @pytest.mark.thorough(keep=1)
 @pytest.mark.parametrize(("name", "arch"), ALL if EVERY else SAMPLED)
 def test_a_sample_of_each_set_compiles(name: str, arch: str, tmp_path: Path) -> None:
-    executor = LocalExecutor(read_tree_roots(Path(os.environ["KERNELWRIGHT_TREES"])), tmp_path / "cache")
     (item,) = select("set", name, [arch], load_archs())
-    build(item, sample(item.kernels, name), executor, tmp_path)
+    build(item, sample(item.kernels, name), executor(), tmp_path)
 
 
 @pytest.mark.thorough(instead="test_a_sample_of_each_set_compiles")
 def test_a_tile_that_takes_more_than_half_of_lds_compiles(tmp_path: Path) -> None:
     """Bounds that promised two such workgroups on a compute unit failed; so did 400 kernels of the full set."""
-    executor = LocalExecutor(read_tree_roots(Path(os.environ["KERNELWRIGHT_TREES"])), tmp_path / "cache")
     (item,) = select("set", "convolution:profiler", ["gfx942"], load_archs())
-    build(item, tuple(kernel for kernel in item.kernels if kernel.name == LARGE), executor, tmp_path)
+    build(item, tuple(kernel for kernel in item.kernels if kernel.name == LARGE), executor(), tmp_path)
 
 
 def build(item: Selection, chosen: tuple[Kernel, ...], executor: LocalExecutor, folder: Path) -> None:

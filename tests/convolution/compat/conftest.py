@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from compiling import executor
 from convolution.compat.client import opened
 from kernelwright.codegen.backends.registry import DEFAULT_TOOLCHAINS
-from kernelwright.codegen.building.build import build_libraries, read_tree_roots
-from kernelwright.codegen.building.execute import LocalExecutor
+from kernelwright.codegen.building.build import build_libraries
 from kernelwright.codegen.selecting.selection import load_archs, select
 from kernelwright.dispatch.testdata import mocks
 
@@ -31,9 +30,8 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="session")
 def kernels(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The folder of a library with every direction in fp32, and forward in bf16."""
-    executor = LocalExecutor(read_tree_roots(os.environ["KERNELWRIGHT_TREES"]), tmp_path_factory.mktemp("cache"))
     selections = select("set", "convolution:essential", ["x86_64_v3"], load_archs(), FEW)
-    (manifest,) = build_libraries("few", selections, DEFAULT_TOOLCHAINS, executor, tmp_path_factory.mktemp("kernels"))
+    (manifest,) = build_libraries("few", selections, DEFAULT_TOOLCHAINS, executor(), tmp_path_factory.mktemp("kernels"))
     return manifest.parent
 
 

@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import itertools
 import math
-import os
-from pathlib import Path
 from typing import Any
 
 import pytest
 
+from compiling import executor
 from convolution.correctness.cases import random_problems
 from kernelwright.codegen.backends.registry import DEFAULT_TOOLCHAINS
-from kernelwright.codegen.building.build import build_libraries, read_tree_roots
-from kernelwright.codegen.building.execute import LocalExecutor
+from kernelwright.codegen.building.build import build_libraries
 from kernelwright.codegen.selecting.selection import load_archs, select
 from kernelwright.dispatch import ConvProblem, Dispatcher, KernelLibrary, NoKernelError
 
@@ -29,12 +27,10 @@ SPECS: tuple[dict[str, Any], ...] = (
 
 @pytest.fixture(scope="module")
 def library(tmp_path_factory: pytest.TempPathFactory) -> KernelLibrary:
-    folder = tmp_path_factory.mktemp("cuda")
-    cache = Path(os.environ.get("KERNELWRIGHT_CACHE") or folder) / "cache"
-    executor = LocalExecutor(read_tree_roots(Path(os.environ["KERNELWRIGHT_TREES"])), cache, memory_mb=1 << 20)
     specs = [{"op": "convolution", **spec} for spec in SPECS]
     selections = select("specs", specs, ["sm_90a"], load_archs())
-    (manifest,) = build_libraries("conv", selections, DEFAULT_TOOLCHAINS, executor, folder / "out")
+    out = tmp_path_factory.mktemp("cuda") / "out"
+    (manifest,) = build_libraries("conv", selections, DEFAULT_TOOLCHAINS, executor(), out)
     return KernelLibrary.load(manifest.parent)
 
 

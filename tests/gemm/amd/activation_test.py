@@ -11,8 +11,6 @@ from gemm.amd import compiled
 from gemm.correctness.reference import ACTIVATIONS
 from kernelwright.simulator.run.launch import Buffer, Simulator
 
-pytestmark = pytest.mark.skipif(not compiled.TREES, reason="KERNELWRIGHT_TREES names no file of toolchain folders")
-
 COUNT = 4096
 UNIT = 2.0**-24  # half of the distance between 1 and the next number
 

@@ -21,8 +21,6 @@ from gemm.amd import compiled
 from kernelwright.simulator.code.object_file import read_code_object
 from kernelwright.simulator.run.launch import Buffer, Simulator
 
-pytestmark = pytest.mark.skipif(not compiled.TREES, reason="KERNELWRIGHT_TREES names no file of toolchain folders")
-
 ARCHS = ("gfx90a", "gfx942", "gfx950", "gfx1100", "gfx1201")
 LANES = 256
 TYPES: dict[str, Any] = {

@@ -12,8 +12,6 @@ from gemm.amd.shipped import code_objects
 from kernelwright.simulator.code.object_file import CodeObject, read_code_object
 from kernelwright.simulator.tools.disassembly import functions, listing
 
-pytestmark = pytest.mark.skipif(not compiled.TREES, reason="KERNELWRIGHT_TREES names no file of toolchain folders")
-
 # Of all instructions, how many may be printed as their words.
 MOST_AS_WORDS = {"gfx942": 0.02, "gfx1201": 0.12}
 

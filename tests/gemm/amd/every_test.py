@@ -13,11 +13,10 @@ from pathlib import Path
 
 import pytest
 
-from gemm.amd import compiled, record
+from compiling import executor
+from gemm.amd import record
 from gemm.amd.every import every, variants
 from gemm.amd.templates import members, templates
-from kernelwright.codegen.building.build import read_tree_roots
-from kernelwright.codegen.building.execute import LocalExecutor
 from kernelwright.codegen.kernel import Kernel
 
 WHAT, _, PART = os.environ.get("KERNELWRIGHT_EVERY", "").partition(":")
@@ -36,6 +35,4 @@ def chosen() -> list[Kernel]:
 
 @pytest.mark.parametrize("kernel", chosen(), ids=lambda kernel: kernel.name)
 def test_every_result_is_right(kernel: Kernel, tmp_path: Path) -> None:
-    assert compiled.TREES, "KERNELWRIGHT_TREES names no file of toolchain folders"
-    executor = LocalExecutor(read_tree_roots(compiled.TREES), compiled.cache_folder())
-    assert record.run(*record.build(kernel, executor, tmp_path)) > 0
+    assert record.run(*record.build(kernel, executor(), tmp_path)) > 0

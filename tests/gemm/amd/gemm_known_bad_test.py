@@ -16,7 +16,6 @@ from gemm.amd.direct import Product
 from kernelwright.simulator.checks.options import Checks
 from kernelwright.simulator.errors import Fault
 
-pytestmark = pytest.mark.skipif(not compiled.TREES, reason="KERNELWRIGHT_TREES names no file of toolchain folders")
 opt_in = pytest.mark.skipif(not os.environ.get("KERNELWRIGHT_EVERY"), reason="KERNELWRIGHT_EVERY is not set")
 
 

@@ -3,7 +3,7 @@
 ``KERNELWRIGHT_EVERY=1 ./pants test tests/gemm/barriers:every`` compiles every shipped kernel of both operations, each
 template of GEMM, and one convolution of each kind of every rule set, for all AMD architectures, with barriers that the
 compiler may not cross, and compares where accesses of LDS are. ``=shipped`` takes the shipped kernels, ``=gfx942`` one
-architecture, ``=gfx942:mem`` those with "mem" in their name. With KERNELWRIGHT_CACHE nothing is compiled twice.
+architecture, ``=gfx942:mem`` those with "mem" in their name. Nothing is compiled twice (``tests/compiling.py``).
 """
 
 from __future__ import annotations
@@ -14,14 +14,12 @@ from dataclasses import replace
 
 import pytest
 
-from gemm.amd import compiled
+from compiling import executor
 from gemm.amd.templates import templates
 from gemm.barriers.lds_order import FENCED, lds_order, without_order
 from gemm.lean.samples import one_of_each_kind, shipped
 from kernelwright.arch import load, names
 from kernelwright.codegen.backends.registry import DEFAULT_TOOLCHAINS, backend_for
-from kernelwright.codegen.building.build import read_tree_roots
-from kernelwright.codegen.building.execute import LocalExecutor
 from kernelwright.codegen.kernel import Kernel
 from kernelwright.codegen.operations.convolution.rule_sets import RULE_SETS
 from kernelwright.codegen.planning.compile_plan import kernel_actions
@@ -52,8 +50,7 @@ def assembly(kernel: Kernel, before: str = "") -> str:
         replace(file, text=file.text.replace(place, before + place, 1)) if file.path in step.inputs else file
         for file in plan.files
     ]
-    assert compiled.TREES, "KERNELWRIGHT_TREES names no file of toolchain folders"
-    made = LocalExecutor(read_tree_roots(compiled.TREES), compiled.cache_folder()).run(files, [step])
+    made = executor().run(files, [step])
     return made[step.outputs[0]].read_text()
 
 

@@ -4,12 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from gemm.amd import compiled
 from gemm.batches.both_ways import compile_kernels
 from kernelwright.arch import load
 from kernelwright.codegen.selecting.sets import expand_set
-
-pytestmark = pytest.mark.skipif(not compiled.TREES, reason="KERNELWRIGHT_TREES names no file of toolchain folders")
 
 
 @pytest.mark.thorough(instead="codegen/kernelwright/codegen/batching/amd_assembly_test.py")

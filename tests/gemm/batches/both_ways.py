@@ -8,12 +8,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from hashlib import sha256
 
-from gemm.amd import compiled
+from compiling import cache_folder, executor
 from kernelwright.arch import load
 from kernelwright.codegen.actions import Action
 from kernelwright.codegen.backends.registry import DEFAULT_TOOLCHAINS, backend_for
-from kernelwright.codegen.building.build import read_tree_roots
-from kernelwright.codegen.building.execute import LocalExecutor, Watcher
+from kernelwright.codegen.building.execute import Watcher
 from kernelwright.codegen.kernel import Kernel
 from kernelwright.codegen.planning.batches import batches
 from kernelwright.codegen.planning.compile_plan import kernel_actions
@@ -32,7 +31,6 @@ class Whole(Watcher):
 
 def compile_kernels(kernels: Sequence[Kernel], together: bool) -> dict[str, list[bytes]]:
     """The steps of each kernel of one architecture by its name; up to 8 kernels of one operation are one batch."""
-    assert compiled.TREES, "KERNELWRIGHT_TREES names no file of toolchain folders"
     arch = load(kernels[0].arch)
     backend = backend_for(arch, DEFAULT_TOOLCHAINS)
     ordered = sorted(kernels, key=lambda kernel: kernel.name)
@@ -40,12 +38,11 @@ def compile_kernels(kernels: Sequence[Kernel], together: bool) -> dict[str, list
     actions = [action for road in roads for action in road.actions[: len(STEPS)]]
     files = [file for road in roads for file in road.files]
     joined = batches(ordered, arch, roads, backend, actions, 1) if together else ()
-    cache = compiled.cache_folder()
+    cache = cache_folder()
     if together:  # a part is stored under the key of its kernel's own command: each composition has its own cache
         digest = sha256(" ".join(kernel.identity for kernel in ordered).encode()).hexdigest()
         cache = cache / f"together-{digest[:16]}"
-    executor = LocalExecutor(read_tree_roots(compiled.TREES), cache, memory_mb=1 << 20, watcher=Whole())
-    made = executor.run(files, actions, batches=joined)
+    made = executor(cache, watcher=Whole()).run(files, actions, batches=joined)
     stems = {kernel.name: f"{kernel.arch}/{kernel.name}" for kernel in ordered}
     return {name: [made[f"{stem}.{step}"].read_bytes() for step in STEPS] for name, stem in stems.items()}
 

@@ -4,7 +4,7 @@
 a sample of each set of :data:`SETS`, on all architectures; ``=gfx942`` those of one, ``=shipped`` the shipped ones.
 Without the variable nothing is compiled.
 
-With KERNELWRIGHT_CACHE, a folder, nothing is compiled twice: a suite that was ended goes on where it was.
+Nothing is compiled twice (``tests/compiling.py``): a suite that was ended goes on where it was.
 """
 
 from __future__ import annotations

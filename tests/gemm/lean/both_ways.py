@@ -9,12 +9,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from gemm.amd import compiled
+from compiling import executor
 from kernelwright.arch import load
 from kernelwright.codegen.actions import Action, RenderedFile
 from kernelwright.codegen.backends.registry import DEFAULT_TOOLCHAINS, backend_for
-from kernelwright.codegen.building.build import read_tree_roots
-from kernelwright.codegen.building.execute import LocalExecutor
 from kernelwright.codegen.kernel import Kernel
 from kernelwright.codegen.planning.compile_plan import kernel_actions
 
@@ -40,7 +38,7 @@ def first_action(kernel: Kernel, stock: bool) -> tuple[tuple[RenderedFile, ...],
 
 
 def output(kernel: Kernel, stock: bool) -> bytes:
-    """What a build's command makes of a kernel: found in the cache of KERNELWRIGHT_CACHE if it ran before."""
+    """What a build's command makes of a kernel: found in the cache of tests if it ran before."""
     files, step = first_action(kernel, stock)
     return _run(files, step)[step.outputs[0]].read_bytes()
 
@@ -57,8 +55,7 @@ def listed(kernel: Kernel, stock: bool) -> Compiled:
 
 
 def _run(files: Sequence[RenderedFile], step: Action) -> dict[str, Path]:
-    assert compiled.TREES, "KERNELWRIGHT_TREES names no file of toolchain folders"
-    return LocalExecutor(read_tree_roots(compiled.TREES), compiled.cache_folder()).run(files, [step])
+    return executor().run(files, [step])
 
 
 def difference(kernel: Kernel) -> int:

@@ -6,7 +6,7 @@ GEMM also every pipeline, scheduler, epilogue and variant in a small tile, and a
 purpose. ``=shipped`` and ``=sampled`` compare the first or the second of these, ``=gfx942`` all of one architecture,
 and ``:mem`` behind any of them those with "mem" in their name. Without the variable nothing is compiled.
 
-With KERNELWRIGHT_CACHE, a folder, nothing is compiled twice: a suite that was ended goes on where it was.
+Nothing is compiled twice (``tests/compiling.py``): a suite that was ended goes on where it was.
 """
 
 from __future__ import annotations

@@ -7,21 +7,18 @@ from pathlib import Path
 
 import pytest
 
-from gemm.amd import compiled
+from compiling import tree_roots
 from gemm.lean.both_ways import listed
 from kernelwright.arch import load
-from kernelwright.codegen.building.build import read_tree_roots
 from kernelwright.codegen.lean.made import made_files, reads
 from kernelwright.codegen.selecting.sets import expand_set
 from kernelwright.codegen.violations import SpecError
 
-pytestmark = pytest.mark.skipif(not compiled.TREES, reason="KERNELWRIGHT_TREES names no file of toolchain folders")
 TREE = "ck_tile_lean"
 
 
 def wheel(tree: str = "ck_tile") -> Path:
-    assert compiled.TREES
-    return read_tree_roots(compiled.TREES)[tree]
+    return tree_roots()[tree]
 
 
 @pytest.mark.parametrize("tree", ["ck_tile", "cutlass"])

@@ -5,17 +5,14 @@ Needs the toolchain wheels: KERNELWRIGHT_TREES names a JSON file ``{tree: folder
 
 from __future__ import annotations
 
-import os
-import tempfile
 from collections.abc import Iterator
 from functools import cache
-from pathlib import Path
 from typing import Any
 
+from compiling import executor, own_folder
 from kernelwright.arch import load
 from kernelwright.codegen.backends.registry import DEFAULT_TOOLCHAINS
-from kernelwright.codegen.building.build import build_libraries, read_tree_roots
-from kernelwright.codegen.building.execute import LocalExecutor
+from kernelwright.codegen.building.build import build_libraries
 from kernelwright.codegen.selecting.selection import load_archs, select
 from kernelwright.dispatch import KernelLibrary
 
@@ -52,17 +49,6 @@ def specs(arch: str, kind: str) -> Iterator[dict[str, Any]]:
 @cache
 def library(arch: str, kind: str) -> KernelLibrary:
     """The library of :func:`specs` for an architecture."""
-    trees = os.environ.get("KERNELWRIGHT_TREES")
-    assert trees, "KERNELWRIGHT_TREES names no file of toolchain folders"
-    folder = Path(os.environ.get("KERNELWRIGHT_CACHE") or _own_folder().name)
-    executor = LocalExecutor(read_tree_roots(Path(trees)), folder / "cache", memory_mb=1 << 20)
     selections = select("specs", [*specs(arch, kind)], [arch], load_archs())
-    (manifest,) = build_libraries(
-        "norm", selections, DEFAULT_TOOLCHAINS, executor, Path(_own_folder().name) / f"{arch}_{kind}"
-    )
+    (manifest,) = build_libraries("norm", selections, DEFAULT_TOOLCHAINS, executor(), own_folder() / f"{arch}_{kind}")
     return KernelLibrary.load(manifest.parent)
-
-
-@cache
-def _own_folder() -> tempfile.TemporaryDirectory[str]:
-    return tempfile.TemporaryDirectory(prefix="kernelwright-")

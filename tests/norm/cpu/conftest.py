@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from compiling import executor
 from kernelwright.codegen.backends.registry import DEFAULT_TOOLCHAINS
-from kernelwright.codegen.building.build import build_libraries, read_tree_roots
-from kernelwright.codegen.building.execute import LocalExecutor
+from kernelwright.codegen.building.build import build_libraries
 from kernelwright.codegen.selecting.selection import load_archs, select
 from kernelwright.dispatch import ArchMismatchError, Dispatcher, KernelLibrary
 from kernelwright.dispatch.testdata import mocks
@@ -26,11 +26,9 @@ def libraries(tmp_path_factory: pytest.TempPathFactory) -> dict[str, KernelLibra
     packaged = Path(__file__).with_name("kernels")
     if packaged.is_dir():
         return {arch: KernelLibrary.load(packaged / arch) for arch in ARCHS}
-    named = os.environ.get("KERNELWRIGHT_TEST_CACHE")
-    cache = Path(named) if named else tmp_path_factory.mktemp("cache")
-    executor = LocalExecutor(read_tree_roots(os.environ["KERNELWRIGHT_TREES"]), cache, jobs=os.cpu_count() or 1)
+    builder = executor(jobs=os.cpu_count() or 1)
     selections = select("set", "norm:all", list(ARCHS), load_archs(), FILTER)
-    manifests = build_libraries("norm_tests", selections, DEFAULT_TOOLCHAINS, executor, tmp_path_factory.mktemp("norm"))
+    manifests = build_libraries("norm_tests", selections, DEFAULT_TOOLCHAINS, builder, tmp_path_factory.mktemp("norm"))
     return {manifest.parent.name: KernelLibrary.load(manifest.parent) for manifest in manifests}
 
 

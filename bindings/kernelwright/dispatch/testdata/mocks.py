@@ -17,14 +17,11 @@ from typing import Any
 import numpy as np
 import pytest
 
+from kernelwright.dispatch.testdata.kept import digest_of, folder_for, own_folder
+
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[3]
 NATIVE = ROOT / "dispatcher_cpp"
-
-
-@cache
-def _folder() -> Path:
-    return Path(tempfile.mkdtemp(prefix="kernelwright-mocks-"))
 
 
 @cache
@@ -49,12 +46,27 @@ def compilers() -> tuple[list[str], list[str]]:
 
 
 def compile_shared(command: list[str], output: Path) -> Path:
-    """Compile to a shared object that may include the headers of the dispatcher and the launchers."""
-    cache_folder = str(_folder() / "zig")
-    env = {"ZIG_GLOBAL_CACHE_DIR": cache_folder, "ZIG_LOCAL_CACHE_DIR": cache_folder, **os.environ}
+    """Compile to a shared object that may include the headers of the dispatcher and the launchers.
+
+    What the pinned compiler makes is kept under a digest of the command and of every file that it may read.
+    """
+    if Path(command[0]).name != "zig":
+        _compile(command, output)
+        return output
+    kept = folder_for("shared_objects") / f"{digest_of(command, NATIVE, HERE)}.so"
+    if not kept.exists():
+        with tempfile.TemporaryDirectory(dir=kept.parent) as new:
+            _compile(command, Path(new, "made.so"))
+            Path(new, "made.so").rename(kept)
+    shutil.copy(kept, output)
+    return output
+
+
+def _compile(command: list[str], output: Path) -> None:
+    zig = str(folder_for("zig"))
+    env = {"ZIG_GLOBAL_CACHE_DIR": zig, "ZIG_LOCAL_CACHE_DIR": zig, **os.environ}
     include = ["-I", str(NATIVE / "include"), "-I", str(NATIVE)]
     subprocess.run([*command, *include, "-fPIC", "-shared", "-o", str(output)], check=True, env=env, timeout=300)
-    return output
 
 
 @cache
@@ -62,7 +74,7 @@ def native_library() -> None:
     """Make libkernelwright.so available: the installed one, or one compiled here and named in the environment."""
     if "KERNELWRIGHT_LIBRARY" in os.environ or _packaged("libkernelwright.so"):
         return
-    output = _compile_dispatcher(_folder() / "libkernelwright.so", ["-O2"], "src")
+    output = _compile_dispatcher(own_folder() / "libkernelwright.so", ["-O2"], "src")
     os.environ["KERNELWRIGHT_LIBRARY"] = str(output)
 
 
@@ -89,7 +101,9 @@ def _mock(macros: tuple[str, ...]) -> Path:
     name = hashlib.sha256("".join(macros).encode()).hexdigest()[:12]
     defines = [f"-D{macro}" for macro in macros]
     flags = ["-std=c11", "-O2", "-fvisibility=hidden"]
-    return compile_shared([*compilers()[0], *flags, *defines, str(HERE / "mock_library.c")], _folder() / f"{name}.so")
+    return compile_shared(
+        [*compilers()[0], *flags, *defines, str(HERE / "mock_library.c")], own_folder() / f"{name}.so"
+    )
 
 
 KERNELS = {
@@ -210,7 +224,7 @@ ATTENTION = {
 @cache
 def attention_library(arch: str = "x86_64_v3", backend: str = "cpu") -> Path:
     """A library with a naive fp32 kernel of each attention family, and its manifest. It runs on any device."""
-    folder = _folder() / f"attention_{arch}"
+    folder = own_folder() / f"attention_{arch}"
     folder.mkdir()
     kind = {"ck_tile": "HIP", "cutlass": "CUDA", "cpu": "CPU"}[backend]
     flags = ["-std=c11", "-O2", "-fvisibility=hidden", f'-DMOCK_ARCH="{arch}"', f"-DMOCK_BACKEND=KW_BACKEND_{kind}"]

@@ -85,7 +85,7 @@ def build(arch: str, kernels: list[Kernel], cache: Path) -> Path:
 
 @pytest.fixture(scope="session")
 def cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    named = os.environ.get("KERNELWRIGHT_TEST_CACHE")
+    named = os.environ.get("KERNELWRIGHT_CACHE")
     return Path(named) if named else tmp_path_factory.mktemp("cache")
 
 
