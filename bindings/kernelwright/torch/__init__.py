@@ -11,6 +11,7 @@ from kernelwright.torch.fallback.decisions import UnservedError
 from kernelwright.torch.fallback.report import report, reset_report
 from kernelwright.torch.fallback.strictness import strict
 from kernelwright.torch.operator import TransformError
+from kernelwright.torch.prepacking import Prepacked, prepack, prepacked
 from kernelwright.torch.public import *  # noqa: F403
 from kernelwright.torch.roads import roads
 
@@ -18,11 +19,14 @@ __all__ = [
     "Adoption",
     "AdoptionError",
     "DispatcherNotFoundError",
+    "Prepacked",
     "TransformError",
     "UnservedError",
     "adopt",
     "forget",
     "intercept",
+    "prepack",
+    "prepacked",
     "release",
     "report",
     "reset_report",

@@ -40,6 +40,8 @@ _FORWARD: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {
     "sigmoid": torch.sigmoid,
     "tanh": torch.tanh,
 }
+NAMES = frozenset(_FORWARD)
+"""The activations that kernels apply."""
 
 
 def apply(activation: str | None, argument: torch.Tensor) -> torch.Tensor:

@@ -5,9 +5,11 @@ What is kept there has its key in what it was made of, so tests that share it se
 
 from __future__ import annotations
 
+import atexit
 import hashlib
 import os
 import pwd
+import shutil
 import tempfile
 from collections.abc import Sequence
 from functools import cache
@@ -63,10 +65,12 @@ def _read(file: Path, mtime_ns: int, size: int) -> str:
 
 @cache
 def own_folder() -> Path:
-    """A folder of this process, which is gone when it ends."""
-    return Path(_temporary().name)
+    """A folder of this process, which is gone when it ends; forks that end leave it."""
+    folder, process = Path(tempfile.mkdtemp(prefix="kernelwright-")), os.getpid()
 
+    def remove() -> None:
+        if os.getpid() == process:
+            shutil.rmtree(folder, ignore_errors=True)
 
-@cache
-def _temporary() -> tempfile.TemporaryDirectory[str]:
-    return tempfile.TemporaryDirectory(prefix="kernelwright-")
+    atexit.register(remove)
+    return folder

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import partial
+from time import perf_counter_ns
 from typing import Any
 
 import torch  # pants: no-infer-dep
 from kernelwright.dispatch import ArrayError, ProblemError, dtypes
 from kernelwright.problems.scalars import real
 from kernelwright.problems.shared import RESULT
-from kernelwright.torch import activations, dispatchers, inputs
+from kernelwright.torch import activations, dispatchers, inputs, prepacking
 from kernelwright.torch.fallback import decisions, products
 from kernelwright.torch.operator import plain, register
 from kernelwright.torch.operators import gemm_gradient, gemm_shapes
@@ -29,6 +30,7 @@ _SCHEMA = (
 _DECISIONS = decisions.of("gemm")
 _PYTHON_ROAD = bool(ROAD.why_not)
 _native_layer = native_linear.linear
+_STORE = prepacking.STORE
 _WIDER = {"fp16": torch.float16, "int32": torch.int32}  # result dtypes of 8-bit operands
 
 
@@ -105,8 +107,13 @@ def linear(
 
     Everything else is as for :func:`gemm`.
     """
+    result: torch.Tensor | None
+    if _STORE.limit and dispatcher == "" and not is_dynamo_compiling():
+        result = _packed_layer(x, weight, bias, activation)
+        if result is not None:
+            return result
     if not (_PYTHON_ROAD or dispatcher != "" or is_dynamo_compiling()):
-        result: torch.Tensor | None = _native_layer(x, weight, bias, activation)
+        result = _native_layer(x, weight, bias, activation)
         if result is not None:
             return result
     return _layer(products.linear, (x, weight, bias, activation, dispatcher))
@@ -114,11 +121,28 @@ def linear(
 
 def linear_then(x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None, activation: str) -> torch.Tensor:
     """:func:`linear` with an activation; if no kernel fuses both, the activation is a separate operator."""
+    result: torch.Tensor | None
+    if _STORE.limit and not is_dynamo_compiling():
+        result = _packed_layer(x, weight, bias, activation)
+        if result is not None:
+            return result
     if not (_PYTHON_ROAD or is_dynamo_compiling()):
-        result: torch.Tensor | None = _native_layer(x, weight, bias, activation)
+        result = _native_layer(x, weight, bias, activation)
         if result is not None:
             return result
     return _layer(_in_two, (x, weight, bias, activation, ""))
+
+
+def _packed_layer(x: Any, weight: Any, bias: Any, activation: str | None) -> torch.Tensor | None:
+    """:func:`prepacking.linear`, counted."""
+    if activation not in (None, "none") and activation not in activations.NAMES:
+        return None
+    start = perf_counter_ns()
+    result = prepacking.linear(x, weight, bias, activation)
+    if result is not None:
+        _DECISIONS.ours += 1
+        _DECISIONS.ours_ns += perf_counter_ns() - start
+    return result
 
 
 def _layer(torchs: Callable[..., torch.Tensor], given: tuple[Any, ...]) -> Any:
