@@ -39,7 +39,7 @@ LAYERS: dict[str, tuple[tuple[str, ...], ...]] = {
     ),
     "torch": (
         ("dispatchers", "activations", "schemas"),
-        ("road",),
+        ("road", "prepacking"),
         ("fallback",),
         ("gradients", "inputs", "operator"),
         ("operators",),
