@@ -137,18 +137,25 @@ def timed(name: str, call: Any) -> float:
 
 def frozen(x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor) -> dict[str, Any]:
     """torch's operators with packed weights, which its compiler calls where weights are frozen."""
+    rows = x.shape[0]
+
+    def one_dnn() -> Any:
+        packed = torch.ops.mkldnn._reorder_linear_weight(weight, rows)
+        return lambda: torch.ops.mkldnn._linear_pointwise(x, packed, bias, "none", [], "")
+
+    def mkl() -> Any:
+        packed = torch.ops.mkl._mkl_reorder_linear_weight(weight, rows)
+        return lambda: torch.ops.mkl._mkl_linear(x, packed, weight, bias, rows)
+
     made: dict[str, Any] = {}
-    one_dnn = torch.ops.mkldnn._reorder_linear_weight(weight, x.shape[0])
-    made["torch, oneDNN packed"] = lambda: torch.ops.mkldnn._linear_pointwise(x, one_dnn, bias, "none", [], "")
-    if x.dtype == torch.float32 and torch.backends.mkl.is_available():
-        mkl = torch.ops.mkl._mkl_reorder_linear_weight(weight, x.shape[0])
-        made["torch, MKL packed"] = lambda: torch.ops.mkl._mkl_linear(x, mkl, weight, bias, x.shape[0])
-    for name, call in list(made.items()):
+    for name, prepare in {"torch, oneDNN packed": one_dnn, "torch, MKL packed": mkl}.items():
         try:
+            call = prepare()
             call()
         except RuntimeError as refused:  # of this dtype on this processor
             print(f"{name}: {refused}", file=sys.stderr)
-            del made[name]
+        else:
+            made[name] = call
     return made
 
 

@@ -5,7 +5,7 @@ import xml.etree.ElementTree as xml
 
 import pytest
 
-from readme import generated
+from readme import generated, wheels
 
 
 def test_the_table_and_the_picture_are_what_the_script_writes() -> None:
@@ -13,6 +13,14 @@ def test_the_table_and_the_picture_are_what_the_script_writes() -> None:
     assert generated.page(text) == text
     assert generated.ROAD.read_text() == generated.road()
     xml.fromstring(generated.road())
+
+
+def test_the_tables_of_wheels_are_what_their_script_writes() -> None:
+    text = wheels.PAGE.read_text()
+    assert wheels.page(text) == text
+    cells = {tuple(line.split(" | ")[:2]) for line in wheels.tables() if line.startswith("| ")}
+    assert {("| gfx942", "bf16"), ("| sm_90a", "fp16"), ("| x86_64_v3", "int8")} <= cells
+    assert all(wheels.shipped("gemm", arch) for arch in ("gfx1100", "x86_64_v4"))
 
 
 def test_the_page_is_short_and_its_links_lead_somewhere() -> None:

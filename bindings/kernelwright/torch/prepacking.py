@@ -20,7 +20,7 @@ from kernelwright.torch.dispatchers import on_change
 
 __all__ = ["Prepacked", "prepack", "prepacked"]
 
-ROWS = range(8, 2049)
+ROWS = range(8, 1024)
 """Numbers of rows for which packed weights pay. Kernels read the weight as it is for fewer, which takes less time; for
 more, packing is a small part of a product. From ``benchmarks/cpu/prepacked.py``."""
 _EXPECTED_ROWS = 64
@@ -124,7 +124,7 @@ on_change(STORE.clear)
 def prepack(limit_bytes: int = 4 << 30) -> None:
     """Have :func:`linear` and adopted models keep weights on CPUs in the order that kernels read, beside the weights.
 
-    It applies to the whole process, to calls of 8 to 2048 rows in which no gradient is recorded, and not to compiled or
+    It applies to the whole process, to calls of 8 to 1023 rows in which no gradient is recorded, and not to compiled or
     exported graphs. A weight that was changed in place is packed again. torch does not count changes of ``weight.data``
     as changes of the weight: call ``prepack`` again after one. Changing the dispatcher in use drops all packed weights.
 
