@@ -16,7 +16,7 @@ from kernelwright.dispatch import (
     KernelLibrary,
     NoKernelError,
 )
-from kernelwright.dispatch.core import refusal
+from kernelwright.dispatch.core import operation, refusal
 from kernelwright.dispatch.core.kernel import short_name
 from kernelwright.dispatch.operations.norm import NormProblem
 from kernelwright.dispatch.testdata import mocks
@@ -107,7 +107,7 @@ def test_operations_of_others_have_no_wheel_here(monkeypatch: pytest.MonkeyPatch
     class Made:
         name = "fft, forward"
 
-    monkeypatch.setattr(refusal.operation, "of_problem", lambda problem: Made)
+    monkeypatch.setattr(operation, "of_problem", lambda problem: Made)
     assert refusal._library_of(None, Kernels()).startswith("load a library that has them")
 
 

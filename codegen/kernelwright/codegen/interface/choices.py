@@ -18,8 +18,8 @@ class Choice(click.Choice):  # type: ignore[type-arg]  # which takes no type bef
         try:
             return super().convert(value, param, ctx)
         except click.BadParameter as error:
-            error.message = proposing(error.message, value, map(str, self.choices))
-            raise
+            text = proposing(error.message, value, map(str, self.choices))
+            raise click.BadParameter(text, ctx, param) from None
 
 
 def proposing(message: str, word: object, allowed: Iterable[str]) -> str:

@@ -16,7 +16,7 @@ GROUP = {"group": True, "total_q": 20, "total_k": 30}
 
 def problem(**fields: Any) -> AttentionProblem:
     given = {"direction": "forward", "batch": 2, "heads_q": 8, "heads_kv": 2, "seqlen_q": 16, "seqlen_k": 24}
-    return AttentionProblem(**{**given, "hdim_q": 128, "dtype": "bf16", **fields})  # type: ignore[arg-type]
+    return AttentionProblem(**{**given, "hdim_q": 128, "dtype": "bf16", **fields})
 
 
 @pytest.mark.parametrize(
