@@ -129,12 +129,10 @@ def of_kind(kind: str) -> Iterator[DeviceFacts]:
 def shipped_with(operation: str) -> tuple[str, ...]:
     """Return the shipped architectures that have kernels of an operation, sorted.
 
-    An operation that no file mentions needs no architecture limits: its kernels are for processors.
+    An operation that no file mentions needs no architecture limits: every architecture has its kernels.
     """
     shipped = tuple(_facts_of(""))
-    return tuple(one.name for one in shipped if operation in one.operations) or tuple(
-        one.name for one in shipped if one.kind == "cpu"
-    )
+    return tuple(one.name for one in shipped if operation in one.operations) or tuple(one.name for one in shipped)
 
 
 def simulated() -> tuple[DeviceFacts, ...]:

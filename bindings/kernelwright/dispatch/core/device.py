@@ -12,8 +12,10 @@ from pathlib import Path
 from kernelwright.dispatch.core.errors import DeviceError, DeviceNameError
 from kernelwright.files import arch_files
 from kernelwright.files.arch_files import ArchFileError, DeviceFacts
+from kernelwright.files.proposals import closest
 
 _NAME = re.compile(r"(cpu)|(cuda|hip)(?::(\d+))?|(sim):(\w+)")
+_KINDS = ("cpu", "cuda", "hip", "sim")
 _NAMES = "'cpu', 'cuda:N', 'hip:N', 'sim:ARCH'"
 
 _KFD_NODES = Path("/sys/class/kfd/kfd/topology/nodes")
@@ -57,7 +59,7 @@ class Device:
         """Parse the name."""
         match = _NAME.fullmatch(self.name)
         if match is None:
-            raise DeviceNameError(f"device is {self.name!r}; allowed: {_NAMES}")
+            raise DeviceNameError(f"device is {self.name!r}{_near(self.name)}; allowed: {_NAMES}")
         if not 0 <= self.compute_units < 1 << 32:
             raise DeviceNameError(f"compute_units is {self.compute_units}; allowed: 0 to {(1 << 32) - 1}")
         kind = match[1] or match[2] or match[4]
@@ -74,7 +76,8 @@ class Device:
         """Return the ordinal of a simulated device, whose name gives its architecture."""
         known = simulated_archs()
         if arch not in known:
-            raise DeviceNameError(f"device is {self.name!r}; simulated architectures: {', '.join(known)}")
+            near = closest(arch, known)
+            raise DeviceNameError(f"device is {self.name!r}{near}; simulated architectures: {', '.join(known)}")
         if self.arch not in (None, arch):
             raise DeviceNameError(f"device is {self.name!r} and arch is {self.arch!r}; leave arch out")
         object.__setattr__(self, "arch", arch)
@@ -115,6 +118,12 @@ class Device:
     def __str__(self) -> str:
         """The name."""
         return self.name
+
+
+def _near(name: str) -> str:
+    """The proposal for a misspelt kind of device; ``gpu`` is no ``cpu``, so the first letter must be right."""
+    kind = name.partition(":")[0]
+    return "" if kind in _KINDS else closest(kind, [one for one in _KINDS if one[0] == kind[:1]])
 
 
 def simulated_archs() -> tuple[str, ...]:

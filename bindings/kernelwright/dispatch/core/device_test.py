@@ -23,6 +23,21 @@ def test_names() -> None:
             Device(name)
 
 
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("cdua:0", r"device is 'cdua:0' \(did you mean 'cuda'\?\); allowed: "),
+        ("smi:gfx942", r"device is 'smi:gfx942' \(did you mean 'sim'\?\); allowed: "),
+        ("sim:gfx94", r"device is 'sim:gfx94' \(did you mean 'gfx942'\?\); simulated architectures: gfx90a, "),
+        ("gpu:0", r"device is 'gpu:0'; allowed: "),
+        ("", r"device is ''; allowed: "),
+    ],
+)
+def test_a_misspelt_name_gets_a_proposal(name: str, message: str) -> None:
+    with pytest.raises(DeviceNameError, match=message):
+        Device(name)
+
+
 def test_another_number_of_compute_units() -> None:
     assert Device("cpu", compute_units=8) != Device("cpu") == Device("cpu", compute_units=0)
     for units in (-1, 1 << 32):

@@ -59,32 +59,40 @@ class SelectionError(KernelwrightError, ValueError):
 class NoKernelError(KernelwrightError, LookupError):
     """No kernel of the dispatcher serves the problem.
 
-    :ivar reason: one line: the request, and why kernels refuse it.
+    :ivar reason: one line: the request, and why the nearest kernel refuses it.
     :ivar advice: lines on what to do: the nearest kernel, and how to build one. ``str()`` is the reason and these
         lines.
     """
 
     def __init__(self, reason: str = "", *advice: str, later: Callable[[], tuple[str, ...]] | None = None) -> None:
-        """``later`` builds the advice when it is read: programs that go on without a kernel do not pay for it."""
+        """``later`` makes the reason and the advice when they are read: programs that go on do not pay for them."""
         super().__init__(reason)
-        self.reason = reason
-        self._advice = advice
+        self._lines = (reason, *advice)
         self._later = later
+
+    def _read(self) -> tuple[str, ...]:
+        later = self._later
+        if later is not None:  # another thread may read them too, which does no harm
+            self._lines, self._later = later(), None
+        return self._lines
+
+    @property
+    def reason(self) -> str:
+        """The first line, see :meth:`__init__`."""
+        return self._read()[0]
 
     @property
     def advice(self) -> tuple[str, ...]:
         """Lines of advice, see :meth:`__init__`."""
-        if self._later is not None:
-            self._advice, self._later = self._later(), None
-        return self._advice
+        return self._read()[1:]
 
     def __reduce__(self) -> tuple[type[NoKernelError], tuple[str, ...]]:
         """Pickle as texts: other processes have no dispatcher to ask."""
-        return type(self), (self.reason, *self.advice)
+        return type(self), self._read()
 
     def __str__(self) -> str:
         """The reason, then a line for each piece of advice."""
-        return "\n".join((self.reason, *self.advice))
+        return "\n".join(self._read())
 
 
 class LaunchError(KernelwrightError, RuntimeError):

@@ -25,7 +25,7 @@ from kernelwright.dispatch.core.explanation import Explanation
 from kernelwright.dispatch.core.kernel import KernelEntry
 from kernelwright.dispatch.core.operation import Problem
 from kernelwright.dispatch.core.plan import NativePlan, OperationPlan, Stage
-from kernelwright.dispatch.core.refusal import advice, in_short
+from kernelwright.dispatch.core.refusal import lines
 from kernelwright.dispatch.core.selection import Score, ScoreCallback
 from kernelwright.dispatch.core.workspace import on_stream
 from kernelwright.dispatch.loading.heuristic import Heuristic
@@ -182,8 +182,8 @@ class NativeDispatcher:
             except NoKernelError as failed:
                 also = (f"fallback: {failed.reason}",)
         counting.refused(problem, next(iter(self.kernels.values())).arch)
-        reason = in_short(error.reason, self.kernels)
-        raise NoKernelError(reason, later=lambda: (*advice(problem, self), *also)) from None
+        said = error.reason
+        raise NoKernelError(said, later=lambda: (*lines(problem, self, said), *also)) from None
 
     def _plan_with_more(self, problem: Problem, more: Callable[[Problem], None]) -> OperationPlan[Any]:
         with contextlib.suppress(NoKernelError):

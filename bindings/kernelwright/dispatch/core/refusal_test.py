@@ -7,12 +7,23 @@ from typing import Any
 
 import pytest
 
-from kernelwright.dispatch import ConvProblem, Dispatcher, GemmProblem, KernelEntry, KernelLibrary, NoKernelError
-from kernelwright.dispatch.core import refusal
+from kernelwright.dispatch import (
+    AttentionProblem,
+    ConvProblem,
+    Dispatcher,
+    GemmProblem,
+    KernelEntry,
+    KernelLibrary,
+    NoKernelError,
+)
+from kernelwright.dispatch.core import operation, refusal
 from kernelwright.dispatch.core.kernel import short_name
+from kernelwright.dispatch.operations.norm import NormProblem
 from kernelwright.dispatch.testdata import mocks
 
 TILE = {"m": 128, "n": 128, "k": 32}
+HEAD = "none of 4 kernels serves it (selection auto, ranked by predicted time): "
+SAID = f"{HEAD}k1: m is odd; k2: k is odd"
 
 
 def gemm_spec(dtype: str, layout: str = "rcr", **fields: Any) -> dict[str, Any]:
@@ -22,6 +33,8 @@ def gemm_spec(dtype: str, layout: str = "rcr", **fields: Any) -> dict[str, Any]:
 
 class Kernels:
     """A dispatcher that refuses everything, kernels in this order."""
+
+    device = "sim:gfx942"
 
     def __init__(self, *specs: dict[str, Any]) -> None:
         entries = [KernelEntry(f"k{i}", f"{i:064}", "x86_64_v3", MappingProxyType(one)) for i, one in enumerate(specs)]
@@ -36,8 +49,6 @@ class Kernels:
     ("problem", "nearest"),
     [
         (GemmProblem(8, 8, 8, dtype="bf16", layout="rrr"), "bf16 rcr 128x128x32, which has layout rcr, not rrr"),
-        (GemmProblem(8, 8, 8, dtype="bf16"), "bf16 rcr 128x128x32, which refuses it: m is odd"),
-        (GemmProblem(8, 8, 8, dtype="fp32", num_d=2, activation="silu"), "fp32 rcr 128x128x32 any epilogue, which ref"),
         (
             GemmProblem(8, 8, 8, dtype="bf16", num_d=1, activation="silu"),
             "bf16 rcr 128x128x32 +D gelu, which has activation gelu, not silu",
@@ -51,16 +62,77 @@ def test_the_nearest_kernel_and_what_it_lacks(problem: GemmProblem, nearest: str
         gemm_spec("bf16"),
         gemm_spec("bf16", num_d=1, activation="gelu"),
     )
-    first, make = refusal.advice(problem, Kernels({"op": "convolution"}, *specs))
+    reason, first, make = refusal.lines(problem, Kernels({"op": "convolution"}, *specs), SAID)
     assert first.startswith(f"nearest: {nearest}")
+    assert reason == f"{HEAD}{nearest.partition(',')[0]}: m is odd"  # alone of those in SAID
     call = make.partition("registry.add_problems([")[2].partition("])")[0]
     assert eval(call, {"GemmProblem": GemmProblem}) == problem and "lda" not in call  # as short as can be
     assert "kernel_set(problems=…)" in make
 
 
+@pytest.mark.parametrize(
+    ("problem", "nearest"),
+    [
+        (GemmProblem(8, 8, 8, dtype="bf16"), "bf16 rcr 128x128x32"),
+        (GemmProblem(8, 8, 8, dtype="fp32", num_d=2, activation="silu"), "fp32 rcr 128x128x32 any epilogue"),
+    ],
+)
+def test_a_kernel_whose_fields_fit_has_its_reason_alone(problem: GemmProblem, nearest: str) -> None:
+    kernels = Kernels(gemm_spec("fp32", activation="any", num_d=4), gemm_spec("bf16"))
+    reason, make = refusal.lines(problem, kernels, SAID)
+    assert reason == f"{HEAD}{nearest}: m is odd" and make.startswith("to make one")
+
+
 def test_kernels_of_other_operations_are_not_near() -> None:
-    hints = refusal.advice(ConvProblem("forward", 1, 8, 8, (4, 4), (1, 1)), Kernels(gemm_spec("fp32")))
-    assert len(hints) == 1 and hints[0].startswith("to make one: registry.add_problems([ConvProblem(")
+    hints = refusal.lines(ConvProblem("forward", 1, 8, 8, (4, 4), (1, 1)), Kernels(gemm_spec("fp32")), SAID)
+    assert len(hints) == 2 and hints[1].startswith("to make one: registry.add_problems([ConvProblem(")
+
+
+def test_an_operation_without_kernels_is_said_in_one_line(tmp_path: Path) -> None:
+    mocks.native_library()
+    dispatcher = Dispatcher([KernelLibrary.load(mocks.write_library(tmp_path))])
+    with pytest.raises(NoKernelError) as caught:
+        dispatcher.plan(NormProblem("rms", 8, 64, "bf16"))
+    reason, load, make = str(caught.value).splitlines()
+    assert reason.startswith("none of 9 kernels serves rms norm bf16 ")
+    assert reason.endswith("): no library in use has kernels of rms norm")
+    assert load == (
+        "give the dispatcher KernelLibrary.load_installed('cpu', 'norm') too; if no such wheel is installed: "
+        "pip install kernelwright-kernels-norm-x86-64-v3"
+    )
+    assert make.startswith("to make one: registry.add_problems([NormProblem(")
+
+
+def test_operations_of_others_have_no_wheel_here(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Made:
+        name = "fft, forward"
+
+    monkeypatch.setattr(operation, "of_problem", lambda problem: Made)
+    assert refusal._library_of(None, Kernels()).startswith("load a library that has them")
+
+
+def test_the_nearest_norm_and_attention() -> None:
+    norm = {"op": "norm", "kind": "rms", "direction": "forward", "dtype": "fp32", "dtype_y": "fp32"}
+    bf16 = {**norm, "dtype": "bf16", "dtype_y": "bf16"}
+    quantised = NormProblem("rms", 8, 64, "bf16", "int8")
+    assert refusal.lines(quantised, Kernels(norm, bf16), SAID)[:2] == (
+        f"{HEAD}k1: m is odd", "nearest: k1, which has dtype_y bf16, not int8"
+    )  # fmt: skip
+    fwd = {"op": "attention", "family": "fwd", "dtype": "bf16", "hdim_q": 64, "hdim_v": 64, "mask": "none"}
+    causal = AttentionProblem("forward", 1, 2, 2, 16, 16, 80, dtype="bf16", mask="top_left")
+    said = refusal.lines(causal, Kernels(fwd, {**fwd, "hdim_q": 128, "hdim_v": 128}), SAID)
+    assert said[1] == "nearest: fwd bf16 h128, which has mask none, not top_left"
+
+
+def test_a_kernel_asked_for_by_name_has_its_own_reason() -> None:
+    class Named(Kernels):
+        def explain(self, problem: Any) -> str:
+            return super().explain(problem)[:-1] + ',"selection":"explicit"}'
+
+    said = "none of 2 kernels serves it (selection explicit, ranked by name): k0: not now"
+    assert refusal.lines(GemmProblem(8, 8, 8, dtype="bf16"), Named(gemm_spec("fp32"), gemm_spec("bf16")), said)[0] == (
+        "none of 2 kernels serves it (selection explicit, ranked by name): fp32 rcr 128x128x32: not now"
+    )
 
 
 def test_specs_have_short_names() -> None:

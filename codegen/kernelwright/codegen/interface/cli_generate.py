@@ -9,6 +9,7 @@ from typing import Any, cast
 
 import click
 
+from kernelwright.codegen.interface.choices import Choice, proposing
 from kernelwright.codegen.interface.generate import REGISTRY, Wanted, generated_files, wanted_kernels
 from kernelwright.codegen.operation import KernelGenerator, operation, operation_names
 from kernelwright.codegen.selecting.selection import load_archs
@@ -58,10 +59,18 @@ class _Operations(click.Group):
         return [name for name in operation_names() if operation(name).generator is not None]
 
     def get_command(self, context: click.Context, name: str) -> click.Command | None:
-        """Return the command of an operation; None if there is none, which click reports with the names."""
+        """Return the command of an operation; None if there is none."""
         if name not in self.list_commands(context):
             return None
         return _command(name, cast(KernelGenerator, operation(name).generator))
+
+    def resolve_command(self, context: click.Context, args: list[str]) -> tuple[Any, Any, list[str]]:
+        """Find the command as click does; the error for an unknown one lists the operations."""
+        allowed = self.list_commands(context)
+        if not (context.resilient_parsing or args[0].startswith("-") or args[0] in allowed):
+            text = f"No such command {args[0]!r}; allowed: {', '.join(allowed)}"
+            context.fail(proposing(text, args[0], allowed))
+        return super().resolve_command(context, args)
 
 
 @click.group("generate", cls=_Operations)
@@ -86,7 +95,7 @@ def _command(name: str, generator: KernelGenerator) -> click.Command:
         click.Option(
             [f"--{one.name}"],
             multiple=True,
-            type=click.Choice(one.choices),
+            type=Choice(one.choices),
             metavar=one.metavar,
             help=one.help,
         )

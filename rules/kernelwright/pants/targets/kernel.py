@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import Any, ClassVar, Mapping, Optional
 
+from kernelwright.pants.targets.proposing import ProposingTarget
 from kernelwright.pants.targets.spec_fields import SpecField, spec_fields
 from pants.engine.addresses import Address
-from pants.engine.target import COMMON_TARGET_FIELDS, Field, InvalidFieldTypeException, StringField, Target
+from pants.engine.target import COMMON_TARGET_FIELDS, Field, InvalidFieldTypeException, StringField
 from pants.util.frozendict import FrozenDict
 from pants.util.strutil import help_text
 
@@ -49,7 +50,7 @@ class LimitsField(Field):
         return FrozenDict(value)
 
 
-class KernelTarget(Target):
+class KernelTarget(ProposingTarget):
     """One kernel of the operation ``op``. Subclasses state ``op`` and ``core_fields = kernel_fields(op)``."""
 
     op: ClassVar[str]

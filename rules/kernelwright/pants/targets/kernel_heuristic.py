@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from pants.engine.target import COMMON_TARGET_FIELDS, Dependencies, SingleSourceField, StringField, Target
+from kernelwright.pants.targets.proposing import ProposingTarget
+from pants.engine.target import COMMON_TARGET_FIELDS, Dependencies, SingleSourceField, StringField
 
 
 class HeuristicModelField(SingleSourceField):
@@ -18,7 +19,7 @@ class HeuristicOutputField(StringField):
     help = 'The path of the library as a resource, relative to the workspace, e.g. `"src/pkg/libpick.so"`.'
 
 
-class KernelHeuristicTarget(Target):
+class KernelHeuristicTarget(ProposingTarget):
     alias = "kernel_heuristic"
     core_fields = (*COMMON_TARGET_FIELDS, Dependencies, HeuristicModelField, HeuristicOutputField)
     help = "A learned selector, compiled to a shared library for `kernelwright.dispatch.Heuristic`."

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from kernelwright.pants.compat import LibraryOutputPathField
+from kernelwright.pants.targets.proposing import ProposingTarget
 from pants.engine.target import (
     COMMON_TARGET_FIELDS,
     Dependencies,
     MultipleSourcesField,
     StringField,
     StringSequenceField,
-    Target,
 )
 from pants.util.strutil import help_text
 
@@ -47,7 +47,7 @@ class LibraryResourceField(MultipleSourcesField):
     help = "Not to be set."
 
 
-class KernelLibraryTarget(Target):
+class KernelLibraryTarget(ProposingTarget):
     alias = "kernel_library"
     core_fields = (
         *COMMON_TARGET_FIELDS,

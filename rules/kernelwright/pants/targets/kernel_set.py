@@ -7,6 +7,7 @@ from typing import Any, Optional
 from kernelwright.pants.compat import dependencies
 from kernelwright.pants.performance import WholeKernel
 from kernelwright.pants.targets.kernel import LimitsField
+from kernelwright.pants.targets.proposing import ProposingTarget
 from pants.engine.addresses import Address
 from pants.engine.target import (
     COMMON_TARGET_FIELDS,
@@ -102,7 +103,7 @@ class BudgetSecondsField(FloatField):
     help = "The kernels of an architecture take at most so many processor seconds to compile; with `problems`."
 
 
-class KernelSetTarget(TargetGenerator):
+class KernelSetTarget(ProposingTarget, TargetGenerator):
     alias = "kernel_set"
     generated_target_cls = GeneratedKernelTarget
     copied_fields = (Tags,)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from kernelwright.pants.targets.proposing import ProposingTarget
 from pants.engine.target import (
     COMMON_TARGET_FIELDS,
     Dependencies,
@@ -49,7 +50,7 @@ class KernelWheelsPackageField(StringField):
     help = 'The package that contains the libraries, e.g. `"acme_kernels.gemm"`; one wheel adds `.gfx942` to it.'
 
 
-class KernelWheelsTarget(Target):
+class KernelWheelsTarget(ProposingTarget):
     alias = "kernel_wheels"
     core_fields = (*COMMON_TARGET_FIELDS, Dependencies, WheelProjectField, WheelLicensesField, KernelWheelsPackageField)
     help = help_text(

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import click
 
+from kernelwright.codegen.interface.choices import Choice
 from kernelwright.dispatch import KernelLibrary
 from kernelwright.tile_engine.coverage.libraries import planner
 from kernelwright.tile_engine.coverage.registry import PROBLEMS
@@ -20,8 +21,8 @@ _DTYPES = ("fp32", "fp16", "bf16")
 
 @click.command("coverage")
 @click.argument("libraries", nargs=-1, required=True, type=click.Path(path_type=Path))
-@click.option("--operation", "operations", multiple=True, type=click.Choice(list(PROBLEMS)), help="[default: theirs]")
-@click.option("--dtype", "dtypes", multiple=True, type=click.Choice(_DTYPES), help="[default: fp16, bf16]")
+@click.option("--operation", "operations", multiple=True, type=Choice(list(PROBLEMS)), help="[default: theirs]")
+@click.option("--dtype", "dtypes", multiple=True, type=Choice(_DTYPES), help="[default: fp16, bf16]")
 @click.option("--least", type=click.FloatRange(0, 1), help="Exit with 1 if a smaller share is served.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object on stdout.")
 def coverage_command(

@@ -15,10 +15,17 @@ ATTENTION = [
     *[
         register(
             Operation(
-                f"attention, {kind}", code, AttentionProblem, AttentionPlan, AttentionProblem.from_native, "attention"
+                *(f"attention, {kind}", code, AttentionProblem, AttentionPlan, AttentionProblem.from_native),
+                recorded="attention",
+                asked=words.asked,
             )
         )
         for code, kind in [(code, kind) for kind, code in DIRECTIONS.items()] + [*STAGES.items()]
     ],
-    register(Operation("attention append", APPEND, AppendProblem, AppendPlan, AppendProblem.from_native)),
+    register(
+        Operation(
+            *("attention append", APPEND, AppendProblem, AppendPlan, AppendProblem.from_native),
+            asked=words.asked_of_append,
+        )
+    ),
 ]

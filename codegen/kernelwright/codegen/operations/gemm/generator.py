@@ -8,7 +8,7 @@ from kernelwright.arch import Arch
 from kernelwright.codegen.dtypes import Layout
 from kernelwright.codegen.kernel import Kernel
 from kernelwright.codegen.operation import Expansion, GeneratorOption
-from kernelwright.codegen.operations.gemm.kernel_sets import DTYPES, expand_kernel_set, kernel_set_parts
+from kernelwright.codegen.operations.gemm.kernel_sets import DTYPES, expand_kernel_set, kernel_set_parts, siblings
 from kernelwright.codegen.operations.gemm.spec import VARIANTS, gemm_spec
 from kernelwright.codegen.operations.gemm.variants import checked_variants, with_problem
 from kernelwright.codegen.selecting.expand import EmptyExpansionError, expand_config
@@ -74,8 +74,15 @@ def _of_set(name: str, wanted: Mapping[str, Sequence[str]], variants: Sequence[s
     for variant in variants:
         if not any(gemm_spec(kernel).variant == variant for kernel in kept):
             held = ", ".join(sorted({gemm_spec(kernel).variant for kernel in expansion.kernels}))
-            raise EmptyExpansionError(f"--preselected {name} has no {variant} kernels for {arch.name}; it has {held}")
+            text = f"--preselected {name} has no {variant} kernels for {arch.name}; it has {held}"
+            raise EmptyExpansionError(text + _set_with(name, variant, arch))
     return Expansion(kept, expansion.dropped)
+
+
+def _set_with(name: str, variant: str, arch: Arch) -> str:
+    """Words on the sets of the same data type and layout that have kernels of a variant."""
+    others = siblings(name.removeprefix("gemm:"), arch, _PURPOSES.get(variant, (variant,)))
+    return f"; {variant} kernels are in {', '.join(others)}" if others else ""
 
 
 def _of_variant(dtype: str, layout: str, variant: str, arch: Arch) -> Expansion:

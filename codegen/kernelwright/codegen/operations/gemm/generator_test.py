@@ -120,6 +120,14 @@ def test_a_familiar_configuration(capsys: pytest.CaptureFixture[str], tmp_path: 
             ["--preselected", "fp16_rcr_compute", "--variants", "batched"],
             "has no batched kernels for gfx942; it has st",
         ),
+        (
+            ["--preselected", "fp16_rcr_essential", "--variants", "preshuffle"],
+            "it has multi_d, standard; preshuffle kernels are in fp16_rcr_preshuffle\n",
+        ),
+        (
+            ["--preselected", "gemm:fp16_rcr_multi_d", "--variants", "standard"],
+            "; standard kernels are in fp16_rcr_compute, fp16_rcr_memory, fp16_rcr_latency",
+        ),
         (["--variants", "standard", "multi"], "'multi' is not one of"),
         (["--variants", "standard", "standard"], "write a list of different words"),
         (["--datatype", "fp64"], "'fp64' is not one of"),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import importlib.resources
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from types import MappingProxyType
 from typing import Any
 
@@ -71,6 +71,24 @@ def expand_kernel_set(name: str, arch: Arch) -> Expansion:
         why = str(refused) or f"\n  there are no such kernels for {arch.backend}"
         raise EmptyExpansionError(f"kernel set {name!r} has no kernels for {arch.name}:{why}")
     return Expansion(tuple(kernels.values()), dict(sorted(refused.counts.items())))
+
+
+def siblings(name: str, arch: Arch, purposes: Iterable[str] = PURPOSES) -> tuple[str, ...]:
+    """Return the sets of a set's dtype and layout that have kernels for ``arch``; none for a name of another grammar.
+
+    ``all`` is left out: it has what the others have.
+    """
+    dtype, layout, _ = _known().get(name, ("", "", ""))
+    others = (f"{dtype}_{layout}_{purpose}" for purpose in purposes if dtype and purpose != "all")
+    return tuple(other for other in others if other != name and _has_kernels(other, arch))
+
+
+def _has_kernels(name: str, arch: Arch) -> bool:
+    try:
+        expand_kernel_set(name, arch)
+    except EmptyExpansionError:
+        return False
+    return True
 
 
 def _parts(purpose: str) -> list[str]:

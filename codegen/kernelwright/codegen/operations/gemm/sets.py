@@ -12,7 +12,13 @@ from typing import Any
 from kernelwright.arch import Arch
 from kernelwright.codegen.dtypes import Layout
 from kernelwright.codegen.operation import CONTAINED_SETS, Expansion, KernelSets
-from kernelwright.codegen.operations.gemm.kernel_sets import DTYPES, GRAMMAR, expand_kernel_set, kernel_set_names
+from kernelwright.codegen.operations.gemm.kernel_sets import (
+    DTYPES,
+    GRAMMAR,
+    expand_kernel_set,
+    kernel_set_names,
+    siblings,
+)
 from kernelwright.codegen.selecting.expand import EmptyExpansionError, archs_with, expand_config
 
 
@@ -41,13 +47,24 @@ class GemmSets(KernelSets):
     def expand(self, name: str, arch: Arch) -> Expansion:
         """Return the kernels of a set; EmptyExpansionError, with the reasons, if it has none for ``arch``."""
         if name not in rule_set_names():
-            return expand_kernel_set(name, arch)
+            return _preselected(name, arch)
         configs = [config for part in _parts(name) for config in _read(part).get(arch.name, ())]
         if not configs:
             known = ", ".join(self.archs(name))
             raise EmptyExpansionError(f"rule set 'gemm:{name}' has no kernels for {arch.name}; it knows {known}")
         kernels = tuple(dict.fromkeys(kernel for config in configs for kernel in expand_config(config, arch).kernels))
         return Expansion(kernels)
+
+
+def _preselected(name: str, arch: Arch) -> Expansion:
+    try:
+        return expand_kernel_set(name, arch)
+    except EmptyExpansionError as error:
+        others = siblings(name, arch)
+        if not others:
+            raise
+        hint = f"sets of the same data type and layout for {arch.name}: {', '.join(others)}"
+        raise EmptyExpansionError(f"{error}\n{hint}") from None
 
 
 @functools.cache

@@ -6,6 +6,7 @@ import pytest
 
 from kernelwright import arch as archs
 from kernelwright.codegen.operations.gemm.arch_section import gemm_section
+from kernelwright.codegen.operations.gemm.kernel_sets import siblings
 from kernelwright.codegen.operations.gemm.sets import _read, rule_set_names
 from kernelwright.codegen.operations.gemm.spec import gemm_spec
 from kernelwright.codegen.selecting.expand import EmptyExpansionError, expand_config
@@ -69,3 +70,15 @@ def test_unknown_names_are_errors() -> None:
     unknown = archs.load("gfx942").model_copy(update={"name": "gfx943"})
     with pytest.raises(EmptyExpansionError, match="no kernels for gfx943; it knows gfx1100"):
         expand_set("gemm:essential", unknown)
+
+
+def test_a_preselected_set_without_kernels_names_those_that_have() -> None:
+    with pytest.raises(EmptyExpansionError) as raised:
+        expand_set("fp16_rcr_preshuffle", archs.load("sm_90a"))
+    hint = str(raised.value).splitlines()[-1]
+    assert hint.startswith("sets of the same data type and layout for sm_90a: fp16_rcr_compute, fp16_rcr_memory, ")
+    assert "preshuffle" not in hint and "_all" not in hint
+    with pytest.raises(EmptyExpansionError, match="no instruction") as raised:
+        expand_set("fp8_rcr_compute", archs.load("x86_64_v4"))  # no set of fp8 has kernels
+    assert "same data type" not in str(raised.value)
+    assert siblings("essential", archs.load("gfx942")) == ()  # which has many data types
