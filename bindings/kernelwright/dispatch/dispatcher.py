@@ -13,8 +13,9 @@ from kernelwright.dispatch.core.errors import ArchMismatchError, LibraryNotFound
 from kernelwright.dispatch.core.kernel import KernelEntry, count_of
 from kernelwright.dispatch.core.native_dispatcher import NativeDispatcher
 from kernelwright.dispatch.core.operation import Problem
-from kernelwright.dispatch.core.plan import OperationPlan, Selection
+from kernelwright.dispatch.core.plan import OperationPlan
 from kernelwright.dispatch.core.selection import Score, select_measured
+from kernelwright.dispatch.core.stages import Selection
 from kernelwright.dispatch.loading.heuristic import Heuristic
 from kernelwright.dispatch.loading.library import KernelLibrary
 from kernelwright.dispatch.operation_methods import OperationMethods

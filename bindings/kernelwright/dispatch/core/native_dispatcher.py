@@ -24,9 +24,10 @@ from kernelwright.dispatch.core.errors import (
 from kernelwright.dispatch.core.explanation import Explanation
 from kernelwright.dispatch.core.kernel import KernelEntry
 from kernelwright.dispatch.core.operation import Problem
-from kernelwright.dispatch.core.plan import NativePlan, OperationPlan, Stage
+from kernelwright.dispatch.core.plan import NativePlan, OperationPlan
 from kernelwright.dispatch.core.refusal import advice, in_short
 from kernelwright.dispatch.core.selection import Score, ScoreCallback
+from kernelwright.dispatch.core.stages import Stage
 from kernelwright.dispatch.core.workspace import on_stream
 from kernelwright.dispatch.loading.heuristic import Heuristic
 from kernelwright.dispatch.recording import counting
