@@ -338,3 +338,11 @@ def test_arrays_are_explained_as_they_are_multiplied(dispatcher: Dispatcher) -> 
 def test_words_of_calls_are_types(dispatcher: Dispatcher) -> None:
     with pytest.raises(ProblemError, match=r"activation is .gelo. .did you mean .gelu."):
         dispatcher.gemm(random(5, 7), random(7, 3), activation="gelo")  # type: ignore[arg-type]
+
+
+def test_explain_says_how_other_operations_are_explained(dispatcher: Dispatcher) -> None:
+    q, k = random(2, 16, 4, 64), random(2, 32, 4, 64)
+    with pytest.raises(ArrayError, match="as gemm does; for other operations pass a problem, such as Attention"):
+        dispatcher.explain(q, k, k)
+    with pytest.raises(ArrayError, match="for other operations pass a problem"):
+        dispatcher.explain(random(2, 8, 8, 4), random(4, 3, 3, 4))
