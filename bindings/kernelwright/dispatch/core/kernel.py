@@ -2,34 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-Words = Callable[[Mapping[str, Any]], str]
-
-_WORDS: dict[str, Words] = {}
-
-
-def register_words(op: str, words: Words) -> None:
-    """Register the wording of specs with this ``op``. ``words`` may raise KeyError for a spec that lacks fields."""
-    _WORDS[op] = words
-
-
-def short_name(spec: Mapping[str, Any], name: str) -> str:
-    """Describe a kernel in the words of its operation; ``name`` if the operation or its spec is unknown here.
-
-    Kernels that differ only in details, such as padding, may share a short name.
-    """
-    try:
-        return _WORDS[spec["op"]](spec)
-    except KeyError:
-        return name
-
-
-def extents(extent: Mapping[str, Any]) -> str:
-    """Format extents, such as ``128x128x32``."""
-    return f"{extent['m']}x{extent['n']}x{extent['k']}"
+from kernelwright.problems.short_names import short_name
 
 
 @dataclass(frozen=True, repr=False)

@@ -9,8 +9,8 @@ import pytest
 
 from kernelwright.dispatch import ConvProblem, Dispatcher, GemmProblem, KernelEntry, KernelLibrary, NoKernelError
 from kernelwright.dispatch.core import refusal
-from kernelwright.dispatch.core.kernel import short_name
 from kernelwright.dispatch.testdata import mocks
+from kernelwright.problems.short_names import short_name
 
 TILE = {"m": 128, "n": 128, "k": 32}
 
