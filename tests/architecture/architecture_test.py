@@ -19,7 +19,7 @@ ALLOWED: dict[str, set[str]] = {
     "codegen": {"arch", "files", "problems"},
     "dispatch": {"files", "problems"},
     "files": set(),
-    "jit": {"arch", "codegen", "dispatch", "files"},
+    "jit": {"arch", "codegen", "dispatch", "files", "problems"},
     "pants": set(),
     "problems": {"files"},
     "simulator": {"files"},

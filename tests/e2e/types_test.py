@@ -14,7 +14,7 @@ from e2e.launcher import ROOT
 ROOMS = ("arch", "bindings", "codegen", "jit")
 PROGRAM = """from typing import Any
 
-from kernelwright.dispatch import Dispatcher, GemmProblem
+from kernelwright.dispatch import AttentionProblem, ConvProblem, Dispatcher, GemmProblem
 
 
 def program(dispatcher: Dispatcher, a: Any, b: Any, problem: GemmProblem) -> None:
@@ -26,7 +26,8 @@ def checked(line: str, folder: Path) -> str:
     """What mypy says of a program with this line."""
     # Named by its text: mypy takes what it has cached of a file of this name, size and second.
     program = f"program_{hashlib.sha256(line.encode()).hexdigest()[:16]}.py"
-    (folder / program).write_text(PROGRAM.format(line))
+    text = PROGRAM.format(line)
+    (folder / program).write_text(f"from kernelwright import torch\n{text}" if "torch." in line else text)
     command = [sys.executable, "-m", "mypy", "--follow-imports=silent", "--cache-dir", str(ROOT / ".mypy_cache/types")]
     paths = ":".join(str(ROOT / room) for room in ROOMS)
     done = subprocess.run(
@@ -61,6 +62,15 @@ def test_words_of_the_lists_are_taken(line: str, tmp_path: Path) -> None:
         ('dispatcher.attention(a, b, b, mask="causal")', "mask"),
         ('dispatcher.attention(a, b, b, layout="sbhd")', "layout"),
         ('dispatcher.attention_backward(a, b, b, a, a, a, mask="causal")', "mask"),
+        ('GemmProblem(1, 2, 3, activation="gelo")', "activation"),
+        ('GemmProblem(1, 2, 3, d_op="plus")', "d_op"),
+        ('GemmProblem(1, 2, 3, layout="rcx")', "layout"),
+        ('ConvProblem("forward", 1, 4, 4, 8, 3, activation="gelo")', "activation"),
+        ('AttentionProblem("forward", 1, 1, 1, 8, 8, 64, mask="causal")', "mask"),
+        ('torch.gemm(a, b, activation="gelo")', "activation"),
+        ('torch.linear(a, b, activation="gelo")', "activation"),
+        ('torch.conv2d(a, b, activation="gelo")', "activation"),
+        ('torch.scaled_dot_product_attention(a, b, b, mask="causal")', "mask"),
     ],
 )
 def test_other_words_are_refused(line: str, word: str, tmp_path: Path) -> None:

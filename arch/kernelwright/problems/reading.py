@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 from collections.abc import Mapping
 from dataclasses import MISSING, fields
@@ -13,13 +14,20 @@ P = TypeVar("P")
 
 
 def shown(problem: Any) -> str:
-    """Return a problem as the constructor call, without fields that have their defaults."""
-    given = {
-        each.name: getattr(problem, each.name)
-        for each in fields(problem)
-        if each.init and each.repr and getattr(problem, each.name) != each.default
-    }
+    """Return a problem as the shortest constructor call that makes an equal one."""
+    given = fewest_fields(problem)
     return f"{type(problem).__name__}({', '.join(f'{name}={value!r}' for name, value in given.items())})"
+
+
+def fewest_fields(problem: Any) -> dict[str, Any]:
+    """Return the smallest set of fields that makes an equal problem."""
+    given = {one.name: getattr(problem, one.name) for one in fields(problem) if one.init}
+    for name in reversed(list(given)):  # derived fields stand after those that they follow from
+        rest = {key: value for key, value in given.items() if key != name}
+        with contextlib.suppress(TypeError, ProblemError):
+            if type(problem)(**rest) == problem:
+                given = rest
+    return given
 
 
 def read_problem(kind: type[P], given: Mapping[str, Any], what: str) -> P:

@@ -35,3 +35,14 @@ def test_what_is_wrong_is_said(fields: dict[str, Any], message: str) -> None:
 def test_missing_fields_are_named() -> None:
     with pytest.raises(ProblemError, match="a GEMM problem lacks n, k: "):
         read_problem(GemmProblem, {"m": 3}, "GEMM problem")
+
+
+def test_a_problem_is_shown_without_what_follows() -> None:
+    plain = GemmProblem(64, 32, 16, dtype="bf16", dtype_a="bf16", lda=16, stride_a=0)
+    assert repr(plain) == "GemmProblem(m=64, n=32, k=16, dtype='bf16')"
+    padded = GemmProblem(64, 32, 16, lda=20, dtype_c="fp16")
+    assert repr(padded) == "GemmProblem(m=64, n=32, k=16, dtype_c='fp16', lda=20)"
+    layer = ConvProblem("forward", 1, 4, 4, (5, 6), (3, 3), pad_left=1)
+    assert repr(layer) == (
+        "ConvProblem(direction='forward', n=1, c=4, k=4, size=(5, 6), filter=(3, 3), pad_left=(1, 1))"
+    )

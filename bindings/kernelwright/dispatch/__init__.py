@@ -25,8 +25,8 @@ from kernelwright.dispatch.core.errors import (
     TraceError,
 )
 from kernelwright.dispatch.core.explanation import Estimate, Explanation, RankedKernel, RankedValue, StageExplanation
-from kernelwright.dispatch.core.kernel import Candidate, KernelEntry
-from kernelwright.dispatch.core.plan import BoundPlan, OperationPlan, Selection, Stage
+from kernelwright.dispatch.core.kernel import Candidate, KernelEntry, Selection, Stage
+from kernelwright.dispatch.core.plan import BoundPlan, OperationPlan
 from kernelwright.dispatch.dispatcher import Dispatcher
 from kernelwright.dispatch.loading.heuristic import Heuristic
 from kernelwright.dispatch.loading.library import KernelLibrary

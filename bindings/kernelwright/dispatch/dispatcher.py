@@ -10,10 +10,10 @@ from kernelwright.dispatch.arrays.trials import try_torch
 from kernelwright.dispatch.core import simulated
 from kernelwright.dispatch.core.device import Device
 from kernelwright.dispatch.core.errors import ArchMismatchError, LibraryNotFoundError, SelectionError
-from kernelwright.dispatch.core.kernel import KernelEntry, count_of
+from kernelwright.dispatch.core.kernel import KernelEntry, Selection, count_of
 from kernelwright.dispatch.core.native_dispatcher import NativeDispatcher
 from kernelwright.dispatch.core.operation import Problem
-from kernelwright.dispatch.core.plan import OperationPlan, Selection
+from kernelwright.dispatch.core.plan import OperationPlan
 from kernelwright.dispatch.core.selection import Score, select_measured
 from kernelwright.dispatch.loading.heuristic import Heuristic
 from kernelwright.dispatch.loading.library import KernelLibrary

@@ -31,7 +31,9 @@ from kernelwright.dispatch import (
     RankedValue,
     SelectionError,
 )
+from kernelwright.dispatch.arrays.view import view
 from kernelwright.dispatch.core import native, selection
+from kernelwright.dispatch.operations.gemm.operand import operand
 from kernelwright.dispatch.testdata import mocks
 
 
@@ -263,7 +265,7 @@ def test_nothing_shows_more_than_a_few_lines(library: KernelLibrary, dispatcher:
     shown = [
         *(library, library.manifest, library.kernels[0], dispatcher, plan, plan.selection, plan.stages[0]),
         *(explanation, explanation.stages[0], explanation.kernels[0], explanation.kernels[-1], problem),
-        *(plan.bind(a, a.T, out=np.empty((64, 64), np.float32)), dispatcher.device),
+        *(plan.bind(a, a.T, out=np.empty((64, 64), np.float32)), dispatcher.device, operand(a), view(a)),
         *(ConvProblem("forward", 8, 64, 64, (56, 56), (3, 3)), GroupedGemmProblem([(4, 5, 6)] * 1000)),
         AttentionProblem("backward", 2, 8, 8, 128, 128, 64, mask="bottom_right", dropout_p=0.1),
         AppendProblem(2, 4, 1, 64, 128),
@@ -274,7 +276,13 @@ def test_nothing_shows_more_than_a_few_lines(library: KernelLibrary, dispatcher:
     assert repr(library) == f"<KernelLibrary mock for x86_64_v3: 9 kernels at {library.path}>"
     assert repr(dispatcher) == "<Dispatcher on cpu: mock for x86_64_v3, 9 kernels>"
     names = {"GemmProblem": GemmProblem, "ConvProblem": ConvProblem, "AttentionProblem": AttentionProblem}
-    for one in (problem, *shown[14:15], *shown[16:17]):
+    assert repr(plan.bind(a, a.T, out=np.empty((64, 64), np.float32))) == f"<BoundPlan of {plan!r}>"
+    assert repr(plan.selection) == f"<Selection of {plan.kernel.short}: {plan.selection.reason}>"
+    assert f"<Stage {plan.kernel.short}" in repr(plan.stages[0])
+    assert repr(operand(a)).startswith("<Operand 64x64 fp32, strides (64, 1), numpy on cpu at 0x")
+    problems = [one for one in shown if type(one).__name__ in names]
+    assert len(problems) == 3
+    for one in problems:
         assert eval(repr(one), {}, names) == one
 
 
@@ -330,3 +338,11 @@ def test_arrays_are_explained_as_they_are_multiplied(dispatcher: Dispatcher) -> 
 def test_words_of_calls_are_types(dispatcher: Dispatcher) -> None:
     with pytest.raises(ProblemError, match=r"activation is .gelo. .did you mean .gelu."):
         dispatcher.gemm(random(5, 7), random(7, 3), activation="gelo")  # type: ignore[arg-type]
+
+
+def test_explain_says_how_other_operations_are_explained(dispatcher: Dispatcher) -> None:
+    q, k = random(2, 16, 4, 64), random(2, 32, 4, 64)
+    with pytest.raises(ArrayError, match="as gemm does; for other operations pass a problem, such as Attention"):
+        dispatcher.explain(q, k, k)
+    with pytest.raises(ArrayError, match="for other operations pass a problem"):
+        dispatcher.explain(random(2, 8, 8, 4), random(4, 3, 3, 4))

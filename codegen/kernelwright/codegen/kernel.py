@@ -107,6 +107,10 @@ class Kernel(Frozen):
     arch: str
     spec: Annotated[SerializeAsAny[Spec], BeforeValidator(_spec_of)]
 
+    def __repr__(self) -> str:
+        """Architecture, name and the beginning of the identity."""
+        return f"<Kernel {self.arch}: {self.name}, {self.identity[:12]}>"
+
     @cached_property
     def canonical_json(self) -> str:
         """The fields of architecture and spec as JSON, sorted keys and no blanks: the text that the identity hashes."""

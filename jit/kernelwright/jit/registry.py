@@ -31,6 +31,7 @@ from kernelwright.jit.libraries import LibraryCache, library_key
 from kernelwright.jit.progress import display
 from kernelwright.jit.toolchains import Trees, find_trees
 from kernelwright.jit.trusted_cache import unusable
+from kernelwright.problems.short_names import short_name
 
 SWITCH = "KERNELWRIGHT_JIT"
 """``off`` forbids compiling: kernels in the cache are used, and all others refused with a list."""
@@ -187,7 +188,7 @@ class Registry:
             added = self.add_problems([problem])
         except SpecError as error:
             raise NoKernelError(str(error)) from None
-        names = ", ".join(kernel.name for kernel in added)
+        names = ", ".join(short_name(kernel.spec.model_dump(mode="json"), kernel.name) for kernel in added)
         print(f"kernelwright: no loaded kernel serves {shortest(problem)}; compiling {names}", file=sys.stderr)
         return self.build()
 

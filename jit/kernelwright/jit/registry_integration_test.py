@@ -233,7 +233,7 @@ def test_a_dispatcher_compiles_what_its_libraries_lack(cache: Path, capsys: pyte
     assert all((result == a @ b).all() for result in results)
     said = [line for line in capsys.readouterr().err.splitlines() if line.startswith("kernelwright: ")]
     assert len(said) == 1 and "serves GemmProblem(m=5, n=3, k=7" in said[0]
-    assert "; compiling gemm_fp32_rrr" in said[0]
+    assert "; compiling fp32 rrr" in said[0]
     assert [library.name for library in dispatcher.libraries] == ["jit", "more"]
     many, others = np.ones((2, 3, 5, 7), np.float32), np.ones((2, 3, 7, 4), np.float32)
     assert (dispatcher.gemm(many, others) == many @ others).all()

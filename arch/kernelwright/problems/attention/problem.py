@@ -13,6 +13,7 @@ from kernelwright.problems.attention.pairs import visible_pairs
 from kernelwright.problems.attention.shapes import Extents, Strides, read_strides
 from kernelwright.problems.base import BaseProblem
 from kernelwright.problems.errors import ProblemError
+from kernelwright.problems.literals import AttentionLayout, AttentionMask, QScale
 from kernelwright.problems.scalars import integer, real
 from kernelwright.problems.shared import ITEM_BYTES, RESULT, DType
 from kernelwright.problems.structs import make, values
@@ -89,7 +90,7 @@ class AttentionProblem(BaseProblem):
     total_q: int = 0
     total_k: int = 0
     kv_lengths: bool = False
-    mask: str = "none"
+    mask: AttentionMask = "none"
     window: tuple[int, int] | None = None
     bias: str = "none"
     slopes_stride: int = 0
@@ -105,7 +106,7 @@ class AttentionProblem(BaseProblem):
     pages: int = 0
     page_size: int = 0
     page_table_stride: int = 0
-    qscale: str = "none"
+    qscale: QScale = "none"
     scale_block_q: int = 0
     scale_block_k: int = 0
     num_splits: int | None = None
@@ -121,7 +122,7 @@ class AttentionProblem(BaseProblem):
     dk_strides: Sequence[int] | None = None
     dv_strides: Sequence[int] | None = None
     dbias_strides: Sequence[int] | None = None
-    layout: str = field(default="bshd", compare=False, repr=False)
+    layout: AttentionLayout = field(default="bshd", compare=False, repr=False)
 
     def __post_init__(self) -> None:
         """Fill in what follows from the other fields, then check each field; C checks what they say together."""

@@ -5,8 +5,9 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
+from kernelwright.problems import literals
 from kernelwright.problems.base import BaseProblem
 from kernelwright.problems.convolution import structs
 from kernelwright.problems.convolution.description import DIMS, PROBLEM, SPATIAL, ConvLayout, ConvOp
@@ -70,10 +71,10 @@ class ConvProblem(BaseProblem):
     pad_left: Extents = 0
     pad_right: Extents | None = None
     dtype: str = "fp32"
-    layout: str = ""
+    layout: literals.ConvLayout | Literal[""] = ""
     bias: bool = False
     residual: bool = False
-    activation: str = "none"
+    activation: literals.Activation = "none"
     split_k: int | None = None
     alpha: float = 1.0
     beta: float = 0.0

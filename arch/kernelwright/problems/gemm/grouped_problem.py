@@ -10,6 +10,7 @@ from kernelwright.problems.errors import ProblemError
 from kernelwright.problems.gemm import structs
 from kernelwright.problems.gemm.description import GROUPED_PROBLEM, GemmOp
 from kernelwright.problems.gemm.problem import GemmProblem, native_types, types_of
+from kernelwright.problems.literals import GemmLayout
 from kernelwright.problems.reading import shown
 from kernelwright.problems.structs import make, values
 
@@ -27,7 +28,7 @@ class GroupedGemmProblem:
 
     groups: Sequence[tuple[int, ...]]
     dtype: str = "fp32"
-    layout: str = "rcr"
+    layout: GemmLayout = "rcr"
     dtype_a: str = ""
     dtype_b: str = ""
     dtype_c: str = ""

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields
 from typing import Any, ClassVar, NamedTuple, Unpack
 
+from kernelwright.problems import literals
 from kernelwright.problems.base import BaseProblem
 from kernelwright.problems.errors import ProblemError
 from kernelwright.problems.gemm import structs
@@ -58,7 +59,7 @@ class GemmProblem(BaseProblem):
     n: int
     k: int
     dtype: str = "fp32"
-    layout: str = "rcr"
+    layout: literals.GemmLayout = "rcr"
     dtype_a: str = ""
     dtype_b: str = ""
     dtype_c: str = ""
@@ -74,8 +75,8 @@ class GemmProblem(BaseProblem):
     stride_b: int | None = None
     stride_c: int | None = None
     num_d: int = 0
-    d_op: str = "add"
-    activation: str = "none"
+    d_op: literals.DOp = "add"
+    activation: literals.Activation = "none"
     ld_multi_d: Sequence[int] | None = None
     stride_multi_d: Sequence[int] | None = None
     b_format: int = 0
@@ -319,5 +320,5 @@ class Epilogue(NamedTuple):
 
     alpha: float = GemmProblem.alpha
     beta: float = GemmProblem.beta
-    d_op: str = GemmProblem.d_op
-    activation: str = GemmProblem.activation
+    d_op: literals.DOp = GemmProblem.d_op
+    activation: literals.Activation = GemmProblem.activation

@@ -37,6 +37,11 @@ class ArrayView(NamedTuple):
     owner: Any
     readonly: bool = False
 
+    def __repr__(self) -> str:
+        """Shape, element type and place, without the elements."""
+        where = f"{self.family} on {self.device} at {self.pointer:#x}"
+        return f"<ArrayView {self.shape} {self.dtype}, strides {self.strides}, {where}>"
+
     @property
     def dense(self) -> bool:
         """Whether elements lie side by side in row-major order, as those of an empty array do."""

@@ -19,7 +19,7 @@ FITTED = (
 BOUNDS = "times are bounds by stated rates; never measured by us"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Estimate:
     """The analytic model's prediction for one kernel.
 
@@ -39,6 +39,18 @@ class Estimate:
     memory_us: float
     total_us: float
     useful: float
+
+    def __repr__(self) -> str:
+        """As in a line of the table."""
+        return f"<Estimate {self}>"
+
+    def __str__(self) -> str:
+        """Times, useful share of the arithmetic, tiles and waves."""
+        waves = f"{self.waves:.{0 if self.waves == int(self.waves) else 2}f}"
+        return (
+            f"{self.total_us:.3f} us: compute {self.compute_us:.3f}, fill {self.fill_us:.3f}, "
+            f"memory {self.memory_us:.3f}, {self.useful:.0%} useful work, {self.tiles:.0f} tiles in {waves} waves"
+        )
 
 
 @dataclass(frozen=True)
@@ -252,13 +264,7 @@ def _verdict(kernel: RankedKernel) -> str:
         return f"no: {kernel.reason}"
     if kernel.estimate is None:
         return f"{kernel.score:.3f}"
-    e = kernel.estimate
-    return (
-        f"{e.total_us:.3f} us: compute {e.compute_us:.3f}, fill {e.fill_us:.3f}, memory {e.memory_us:.3f}, "
-        f"{e.useful:.0%} useful work, "
-        f"{e.tiles:.0f} tiles in {e.waves:.{0 if e.waves == int(e.waves) else 2}f} waves"
-        + (f", {kernel.choices}" if kernel.choices else "")
-    )
+    return f"{kernel.estimate}{kernel.choices and f', {kernel.choices}'}"
 
 
 def _ranked(entry: dict[str, Any], short: str) -> RankedKernel:

@@ -1,35 +1,12 @@
-"""One kernel of a loaded library, as selection, plans and users see it."""
+"""One kernel of a loaded library, as selection, plans and users see it, and kernels that were chosen for a problem."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
-Words = Callable[[Mapping[str, Any]], str]
-
-_WORDS: dict[str, Words] = {}
-
-
-def register_words(op: str, words: Words) -> None:
-    """Register the wording of specs with this ``op``. ``words`` may raise KeyError for a spec that lacks fields."""
-    _WORDS[op] = words
-
-
-def short_name(spec: Mapping[str, Any], name: str) -> str:
-    """Describe a kernel in the words of its operation; ``name`` if the operation or its spec is unknown here.
-
-    Kernels that differ only in details, such as padding, may share a short name.
-    """
-    try:
-        return _WORDS[spec["op"]](spec)
-    except KeyError:
-        return name
-
-
-def extents(extent: Mapping[str, Any]) -> str:
-    """Format extents, such as ``128x128x32``."""
-    return f"{extent['m']}x{extent['n']}x{extent['k']}"
+from kernelwright.problems.short_names import short_name
 
 
 @dataclass(frozen=True, repr=False)
@@ -93,3 +70,44 @@ class Candidate(KernelEntry):
 def count_of(number: int, noun: str) -> str:
     """Format a count, such as ``1 kernel`` or ``4 kernels``."""
     return f"{number} {noun}{'s' * (number != 1)}"
+
+
+@dataclass(frozen=True, repr=False)
+class Selection:
+    """The kernel chosen for a problem.
+
+    :ivar kernel: the kernel.
+    :ivar reason: why, in a few words; :meth:`Dispatcher.explain` has the whole ranking.
+    """
+
+    kernel: KernelEntry
+    reason: str
+
+    def __repr__(self) -> str:
+        """Kernel and reason."""
+        return f"<Selection of {self.kernel.short}: {self.reason}>"
+
+
+@dataclass(frozen=True, repr=False)
+class Stage:
+    """One kernel of a plan; a launch starts all stages in sequence.
+
+    :ivar kernel: the kernel.
+    :ivar reason: why it was chosen, in a few words.
+    :ivar choices: its values of what the problem leaves open, such as ``split_k=4``; empty if nothing was open.
+    :ivar workspace_bytes: bytes of scratch memory that the kernel itself needs.
+    :ivar scratch_bytes: bytes of results that it leaves in the workspace for later stages.
+    :ivar scratch_offset: their offset in the workspace, in bytes.
+    """
+
+    kernel: KernelEntry
+    reason: str
+    choices: str
+    workspace_bytes: int
+    scratch_bytes: int
+    scratch_offset: int
+    library: Any = field(compare=False)  # POINTER(native.LibraryStruct)
+
+    def __repr__(self) -> str:
+        """Kernel, choices and reason."""
+        return f"<Stage {self.kernel.short}{self.choices and f', {self.choices}'}: {self.reason}>"

@@ -22,9 +22,9 @@ from kernelwright.dispatch.core.errors import (
     SelectionError,
 )
 from kernelwright.dispatch.core.explanation import Explanation
-from kernelwright.dispatch.core.kernel import KernelEntry
+from kernelwright.dispatch.core.kernel import KernelEntry, Stage
 from kernelwright.dispatch.core.operation import Problem
-from kernelwright.dispatch.core.plan import NativePlan, OperationPlan, Stage
+from kernelwright.dispatch.core.plan import NativePlan, OperationPlan
 from kernelwright.dispatch.core.refusal import lines
 from kernelwright.dispatch.core.selection import Score, ScoreCallback
 from kernelwright.dispatch.core.workspace import on_stream

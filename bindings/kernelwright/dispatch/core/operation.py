@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import contextlib
 import ctypes
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
 from kernelwright.dispatch.core import native
 from kernelwright.dispatch.core.errors import ProblemError
+from kernelwright.problems import reading
 
 if TYPE_CHECKING:
     from kernelwright.dispatch.core.plan import NativePlan, OperationPlan
@@ -52,6 +52,8 @@ class Operation:
     asked: Callable[[Any, Mapping[str, Any]], Mapping[str, Any]] | None = None
 
 
+fewest_fields = reading.fewest_fields
+
 _BY_CODE: dict[int, Operation] = {}
 _BY_PROBLEM: dict[type[Any], Operation] = {}
 
@@ -71,17 +73,6 @@ def of_problem(problem: object) -> Operation:
             return _BY_PROBLEM[kind]
     allowed = ", ".join(sorted(kind.__name__ for kind in _BY_PROBLEM))
     raise ProblemError(f"problem is a {type(problem).__name__}; allowed: {allowed}")
-
-
-def fewest_fields(problem: Any) -> dict[str, Any]:
-    """The smallest set of fields that makes an equal problem."""
-    given = {one.name: getattr(problem, one.name) for one in fields(problem) if one.init}
-    for name in reversed(list(given)):  # derived fields stand after those that they follow from
-        rest = {key: value for key, value in given.items() if key != name}
-        with contextlib.suppress(TypeError, ProblemError):
-            if type(problem)(**rest) == problem:
-                given = rest
-    return given
 
 
 def from_native(address: int) -> Any:

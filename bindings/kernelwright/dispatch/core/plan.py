@@ -11,14 +11,14 @@ import ctypes
 import struct
 import threading
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Generic, NamedTuple, Protocol, TypeVar
 
 from kernelwright.dispatch.core import arena, native, workspace
 from kernelwright.dispatch.core.calls import foreign_call, native_call
 from kernelwright.dispatch.core.device import Device
 from kernelwright.dispatch.core.errors import ArchMismatchError, ArrayError
-from kernelwright.dispatch.core.kernel import KernelEntry
+from kernelwright.dispatch.core.kernel import KernelEntry, Selection, Stage
 from kernelwright.dispatch.core.simulated import Region, SimulatedLaunch
 from kernelwright.dispatch.recording import counting
 
@@ -31,39 +31,6 @@ _ADDRESSES = {int, type(None)}
 
 _pack_frame = struct.Struct("@PPQ").pack_into  # stream, workspace, workspace_bytes
 _FRAME = native.Launch.stream.offset
-
-
-@dataclass(frozen=True)
-class Selection:
-    """The kernel chosen for a problem.
-
-    :ivar kernel: the kernel.
-    :ivar reason: why, in a few words; :meth:`Dispatcher.explain` has the whole ranking.
-    """
-
-    kernel: KernelEntry
-    reason: str
-
-
-@dataclass(frozen=True)
-class Stage:
-    """One kernel of a plan; a launch starts all stages in sequence.
-
-    :ivar kernel: the kernel.
-    :ivar reason: why it was chosen, in a few words.
-    :ivar choices: its values of what the problem leaves open, such as ``split_k=4``; empty if nothing was open.
-    :ivar workspace_bytes: bytes of scratch memory that the kernel itself needs.
-    :ivar scratch_bytes: bytes of results that it leaves in the workspace for later stages.
-    :ivar scratch_offset: their offset in the workspace, in bytes.
-    """
-
-    kernel: KernelEntry
-    reason: str
-    choices: str
-    workspace_bytes: int
-    scratch_bytes: int
-    scratch_offset: int
-    library: Any = field(repr=False, compare=False)  # POINTER(native.LibraryStruct)
 
 
 @dataclass(frozen=True)
@@ -221,7 +188,7 @@ class OperationPlan(Generic[P]):
     def __repr__(self) -> str:
         """Problem and kernel."""
         where = f", simulated on {self.device}" if self.device.startswith("sim:") else ""
-        return f"<{type(self).__name__} {self.problem} with {self.kernel.name}{where}>"
+        return f"<{type(self).__name__} {self.problem} with {self.kernel.short}{where}>"
 
     def launch(self, operands: Operands, stream: int | None = None, workspace_at: int | None = None) -> None:
         """Launch with arrays, or with addresses only, in the operation's order."""
@@ -425,6 +392,10 @@ class BoundPlan:
         launch = plan._call(state, result, (plan, state, operands))
         notice = plan._binder.write_notice(operands, bound=True)
         object.__setattr__(self, "__call__", launch if notice is None else _noticed(launch, notice, operands))
+
+    def __repr__(self) -> str:
+        """The plan."""
+        return f"<BoundPlan of {self.plan!r}>"
 
 
 def _noticed(launch: Callable[[], Any], notice: Callable[[Operands], None], operands: Operands) -> Callable[[], Any]:

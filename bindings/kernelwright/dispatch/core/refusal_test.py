@@ -17,9 +17,9 @@ from kernelwright.dispatch import (
     NoKernelError,
 )
 from kernelwright.dispatch.core import operation, refusal
-from kernelwright.dispatch.core.kernel import short_name
 from kernelwright.dispatch.operations.norm import NormProblem
 from kernelwright.dispatch.testdata import mocks
+from kernelwright.problems.short_names import short_name
 
 TILE = {"m": 128, "n": 128, "k": 32}
 HEAD = "none of 4 kernels serves it (selection auto, ranked by predicted time): "

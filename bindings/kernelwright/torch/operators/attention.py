@@ -7,6 +7,7 @@ from typing import Any
 import torch  # pants: no-infer-dep
 from kernelwright.dispatch import ArrayError
 from kernelwright.dispatch.operations.attention.arguments import pair
+from kernelwright.problems.literals import AttentionMask
 from kernelwright.torch import dispatchers
 from kernelwright.torch.fallback import attentions, decisions
 from kernelwright.torch.inputs import autocast, check_dtype, check_tensors
@@ -36,7 +37,7 @@ def scaled_dot_product_attention(
     scale: float | None = None,
     enable_gqa: bool = False,
     *,
-    mask: str | None = None,
+    mask: AttentionMask | None = None,
     window: tuple[int, int] | None = None,
     alibi_slopes: torch.Tensor | None = None,
     sinks: torch.Tensor | None = None,
@@ -99,7 +100,7 @@ def scaled_dot_product_attention(
 def _attention(
     query: torch.Tensor, key: torch.Tensor, value: torch.Tensor, attn_mask: torch.Tensor | None, dropout_p: float,
     is_causal: bool, scale: float | None, enable_gqa: bool, dispatcher: str, deterministic: bool, _: bool,
-    mask: str | None = None, window: tuple[int, int] | None = None, alibi_slopes: torch.Tensor | None = None,
+    mask: AttentionMask | None = None, window: tuple[int, int] | None = None, alibi_slopes: torch.Tensor | None = None,
     sinks: torch.Tensor | None = None, soft_cap: float = 0.0, seed: torch.Tensor | None = None,
     return_lse: bool = False,
 ) -> Any:  # fmt: skip
@@ -129,8 +130,8 @@ def _attention(
 
 
 def _mask(
-    mask: str | None, window: tuple[int, int] | None, is_causal: bool, attn_mask: torch.Tensor | None
-) -> tuple[str, int, int]:
+    mask: AttentionMask | None, window: tuple[int, int] | None, is_causal: bool, attn_mask: torch.Tensor | None
+) -> tuple[AttentionMask, int, int]:
     """Keys that a query sees by position: mask, and keys to its left and right. ArrayError for contradictions."""
     if is_causal and mask is not None:
         raise ArrayError("both is_causal and mask are given; pass one of them")

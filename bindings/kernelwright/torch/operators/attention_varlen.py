@@ -6,7 +6,7 @@ kernels of the same dispatcher.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Literal
 
 import torch  # pants: no-infer-dep
 from kernelwright.dispatch import ArrayError
@@ -43,7 +43,7 @@ def varlen_attn(
     window_size: tuple[int, int] = (-1, -1),
     enable_gqa: bool = False,
     seqused_k: torch.Tensor | None = None,
-    align: str = "bottom_right",
+    align: Literal["top_left", "bottom_right"] = "bottom_right",
     alibi_slopes: torch.Tensor | None = None,
     sinks: torch.Tensor | None = None,
     soft_cap: float = 0.0,

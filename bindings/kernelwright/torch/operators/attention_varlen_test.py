@@ -87,7 +87,7 @@ def test_opcheck_of_gradients() -> None:
 
 @pytest.mark.parametrize("window", [(-1, -1), (-1, 0), (2, 0), (1, 3)])
 @pytest.mark.parametrize("align", ["bottom_right", "top_left"])
-def test_it_is_torch_s_own_of_each_request(window: tuple[int, int], align: str) -> None:
+def test_it_is_torch_s_own_of_each_request(window: tuple[int, int], align: Any) -> None:
     operands = qkv(8, 2, 16)
     output = varlen_attn(*operands, *LENGTHS, window_size=window, align=align, enable_gqa=True, scale=0.3)
     same(output, reference(operands, window, align == "bottom_right", scale=0.3), operands)
@@ -162,7 +162,7 @@ def test_refusals() -> None:
     with pytest.raises(ArrayError, match=r"query has 8 heads and key 2; pass enable_gqa=True"):
         varlen_attn(q, k, v, *LENGTHS)
     with pytest.raises(ArrayError, match=r"align is 'left'; allowed: 'top_left', 'bottom_right'"):
-        varlen_attn(q, k, v, *LENGTHS, enable_gqa=True, align="left")
+        varlen_attn(q, k, v, *LENGTHS, enable_gqa=True, align="left")  # type: ignore[arg-type]
     with pytest.raises(ArrayError, match=r"cu_seq_q is torch.int64; allowed: torch.int32"):
         varlen_attn(q, k, v, ROWS.long(), *LENGTHS[1:], enable_gqa=True)
     with pytest.raises(ArrayError, match=r"alibi_slopes requires grad"):

@@ -7,6 +7,7 @@ from typing import Any
 
 import torch  # pants: no-infer-dep
 from kernelwright.dispatch import ArrayError
+from kernelwright.problems.literals import Activation
 from kernelwright.torch import inputs
 from kernelwright.torch.fallback import convolutions, decisions
 from kernelwright.torch.operator import laid_out, register
@@ -40,7 +41,7 @@ def conv2d(
     groups: int = 1,
     *,
     residual: torch.Tensor | None = None,
-    activation: str | None = None,
+    activation: Activation | None = None,
     dispatcher: str = "",
 ) -> torch.Tensor:
     """Compute activation(convolution of x by w + bias + residual), see :func:`torch.nn.functional.conv2d`.
@@ -82,7 +83,7 @@ def conv1d(
     groups: int = 1,
     *,
     residual: torch.Tensor | None = None,
-    activation: str | None = None,
+    activation: Activation | None = None,
     dispatcher: str = "",
 ) -> torch.Tensor:
     """:func:`conv2d` for x (n, c, l) or (c, l), and w (k, c / groups, r). Kernels of more dimensions serve it, too.
@@ -103,7 +104,7 @@ def conv3d(
     groups: int = 1,
     *,
     residual: torch.Tensor | None = None,
-    activation: str | None = None,
+    activation: Activation | None = None,
     dispatcher: str = "",
 ) -> torch.Tensor:
     """:func:`conv2d` for x (n, c, d, h, w) or (c, d, h, w) and w (k, c / groups, q, r, s).

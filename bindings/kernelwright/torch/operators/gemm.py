@@ -9,6 +9,7 @@ from typing import Any
 
 import torch  # pants: no-infer-dep
 from kernelwright.dispatch import ArrayError, ProblemError, dtypes
+from kernelwright.problems.literals import Activation, DOp
 from kernelwright.problems.scalars import real
 from kernelwright.problems.shared import RESULT
 from kernelwright.torch import activations, dispatchers, inputs, prepacking
@@ -39,8 +40,8 @@ def gemm(
     b: torch.Tensor,
     *,
     ds: Sequence[torch.Tensor] = (),
-    d_op: str = "add",
-    activation: str | None = None,
+    d_op: DOp = "add",
+    activation: Activation | None = None,
     alpha: float = 1.0,
     out_dtype: torch.dtype | None = None,
     dispatcher: str = "",
@@ -95,7 +96,7 @@ def linear(
     weight: torch.Tensor,
     bias: torch.Tensor | None = None,
     *,
-    activation: str | None = None,
+    activation: Activation | None = None,
     dispatcher: str = "",
 ) -> torch.Tensor:
     """Compute activation(x @ weight.T + bias) in one kernel: :func:`torch.nn.functional.linear` with an activation.

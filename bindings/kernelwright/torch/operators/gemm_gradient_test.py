@@ -61,7 +61,7 @@ def test_a_batch_with_one_b() -> None:
 
 @pytest.mark.parametrize("wanted", [(True, False, False), (False, True, False), (False, False, True)])
 @pytest.mark.parametrize("d_op, activation, count", [("add", "relu", 1), ("multiply", "none", 2)])
-def test_only_what_is_asked_for(wanted: tuple[bool, ...], d_op: str, activation: str, count: int) -> None:
+def test_only_what_is_asked_for(wanted: tuple[bool, ...], d_op: Any, activation: Any, count: int) -> None:
     a, b, *ds = (rows(*shape).detach() for shape in ((5, 7), (7, 6), *[(5, 6)] * count))
     for tensor, grad in zip((a, b, ds[0]), wanted, strict=True):
         tensor.requires_grad_(grad)

@@ -175,9 +175,9 @@ def test_refusals() -> None:
     with pytest.raises(ArrayError, match=r"a has shape \(7,\); allowed: two dimensions, or three"):
         OPERATOR(a[0], b, [])
     with pytest.raises(ProblemError, match="activation is 'swish'; allowed: none, relu"):
-        gemm(a, b, activation="swish")
+        gemm(a, b, activation="swish")  # type: ignore[arg-type]
     with pytest.raises(ProblemError, match="d_op is 'minus'"):
-        gemm(a, b, ds=[some(6)], d_op="minus")
+        gemm(a, b, ds=[some(6)], d_op="minus")  # type: ignore[arg-type]
     with pytest.raises(NoKernelError, match="gelu"):
         gemm(a, b, activation="gelu")
     with pytest.raises(ArrayError, match=r"ds\[0\] is \(5, 5\); allowed: \(5, 6\), or extents that broadcast to it"):

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import torch  # pants: no-infer-dep
+from kernelwright.problems.literals import Activation, DOp
 from kernelwright.torch import gemm
 from torch.nn import functional  # pants: no-infer-dep
 
@@ -30,8 +31,8 @@ class Case:
     a: Any
     b: Any
     ds: Sequence[Any] = ()
-    d_op: str = "add"
-    activation: str = "none"
+    d_op: DOp = "add"
+    activation: Activation = "none"
     alpha: float = 1.0
     out_dtype: Any = None
 

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from kernelwright.codegen.interface.cli_complete import complete_arch
+
+if TYPE_CHECKING:
+    from kernelwright.arch import Arch
 
 PIPELINES = {
     "appendkv": "copies new keys and values into a cache, rotated if asked",
@@ -43,22 +46,29 @@ PIPELINES = {
 
 @click.command("arch")
 @click.argument("name", required=False, shell_complete=complete_arch)
-@click.option("--json", "as_json", is_flag=True, help="As JSON: all that the list has, or the file of NAME.")
+@click.option("--json", "as_json", is_flag=True, help="As JSON: the whole list, or the file of NAME and the table.")
 def arch(name: str | None, as_json: bool) -> None:
     """List architectures, those of KERNELWRIGHT_ARCH_PATH last: name, backend, compiler's target, device, operations.
 
     With NAME, print what is legal there: dtypes, layouts, tiles, waves, warp tiles, pipelines. With --json, print its
-    file, which can be the start of a new one.
+    file, and under "legal" what the table says. Norms have no section in such files: their values are of norm:all.
     """
     from kernelwright.codegen.interface.respond import respond_archs
     from kernelwright.codegen.selecting.selection import find_arch, load_archs
     from kernelwright.files import arch_files
 
+    known = load_archs()
     if name is not None:
-        document = arch_files.read(find_arch(name, load_archs()).name)[0]
-        click.echo(json.dumps(document, indent=1) if as_json else "\n".join(legal(document)))
+        found = find_arch(name, known)
+        document = arch_files.read(found.name)[0]
+        allowed = legal(document, found)
+        whole = {**document, "legal": allowed}
+        click.echo(json.dumps(whole, indent=1) if as_json else "\n".join(table(document, allowed)))
         return
-    listed = respond_archs({"stage": "archs"})["archs"]
+    listed = [
+        {**one, "operations": sorted([*one["operations"], *_without_section(known[one["name"]])])}
+        for one in respond_archs({"stage": "archs"})["archs"]
+    ]
     if as_json:
         click.echo(json.dumps(listed, indent=1))
         return
@@ -67,22 +77,59 @@ def arch(name: str | None, as_json: bool) -> None:
         click.echo(f"{one['name']} {one['backend']} {one['target']} {operations}: {one['device']}")
 
 
-def legal(file: Mapping[str, Any]) -> Iterator[str]:
-    """Yield lines that say what an architecture file allows. Rules refuse some combinations: ``kernelwright rules``."""
+def legal(file: Mapping[str, Any], arch: Arch) -> dict[str, dict[str, Any]]:
+    """Return what is allowed, by operation. Rules refuse some combinations: ``kernelwright rules``.
+
+    For an operation without a section in architecture files, these are the values of fields in its largest set.
+    """
+    allowed: dict[str, dict[str, Any]] = {}
+    for operation, section in file["operations"].items():
+        dtypes = list(section.get("dtypes", map(_dtypes, section.get("warp_tiles", {}))))
+        pipelines = {name: _with_meaning(name, facts) for name, facts in section["pipelines"].items()}
+        allowed[operation] = {**section, "dtypes": dtypes, "pipelines": pipelines}
+    return allowed | _without_section(arch)
+
+
+def _with_meaning(pipeline: str, facts: Any) -> dict[str, Any]:
+    meaning = PIPELINES.get(pipeline, "see its architecture file")
+    return {"meaning": meaning, **({"families": facts} if isinstance(facts, list) else facts)}
+
+
+def _without_section(arch: Arch) -> dict[str, dict[str, Any]]:
+    """Return the values of fields in the largest set of each operation that needs no section in architecture files."""
+    from kernelwright.codegen.kernel import flat_values
+    from kernelwright.codegen.operation import operation, operation_names
+    from kernelwright.codegen.violations import SpecError
+
+    found: dict[str, dict[str, Any]] = {}
+    for name in operation_names():
+        sets = operation(name).sets
+        try:
+            specs = [] if name in arch.operations else [one.spec for one in sets.expand(sets.names()[-1], arch).kernels]
+        except SpecError:  # the architecture leaves its section out, so it has no kernels
+            continue
+        rows = [flat_values(spec) for spec in specs]
+        if rows:
+            found[name] = {field: [*dict.fromkeys(row[field] for row in rows)] for field in rows[0] if field != "op"}
+    return found
+
+
+def table(file: Mapping[str, Any], allowed: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:
+    """Yield lines that say what :func:`legal` returns."""
     yield f"{file['name']}: {file['device']}; backend {file['backend']}"
-    for operation, allowed in file["operations"].items():
+    for operation, facts in allowed.items():
         yield ""
         yield operation
-        for field, text in _fields(allowed):
-            yield f"  {field:<18} {text}"
-        for pipeline, facts in allowed["pipelines"].items():
-            yield f"  pipeline {pipeline}: {PIPELINES.get(pipeline, 'see its architecture file')}"
-            yield from (f"    {field:<16} {text}" for field, text in _pipeline(facts))
+        shown = _fields(facts) if operation in file["operations"] else _rows(facts)
+        yield from (f"  {field:<18} {text}" for field, text in shown)
+        for pipeline, details in facts.get("pipelines", {}).items():
+            yield f"  pipeline {pipeline}: {details['meaning']}"
+            others = {name: value for name, value in details.items() if name != "meaning"}
+            yield from (f"    {field:<16} {text}" for field, text in _rows(others))
 
 
 def _fields(allowed: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    tiles = allowed.get("warp_tiles", {})
-    yield "dtypes", ", ".join(allowed.get("dtypes", map(_dtypes, tiles)))
+    yield "dtypes", ", ".join(allowed["dtypes"])
     for field in ("layouts", "depthwise_layouts", "masks"):
         if field in allowed:
             yield field.replace("_", " "), ", ".join(allowed[field])
@@ -97,15 +144,10 @@ def _fields(allowed: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
         yield f"result {_dtypes(dtype)}", ", ".join(outputs)
 
 
-def _pipeline(facts: Any) -> Iterator[tuple[str, str]]:
-    if isinstance(facts, list):
-        yield "families", ", ".join(facts)
-        return
+def _rows(facts: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     for field, value in facts.items():
-        if isinstance(value, bool):
-            yield field.replace("_", " "), "yes" if value else "no"
-        else:
-            yield field.replace("_", " "), _values(value)
+        text = {True: "yes", False: "no"}[value] if isinstance(value, bool) else _values(value)
+        yield field.replace("_", " "), text
 
 
 def _dtypes(words: str) -> str:

@@ -9,7 +9,7 @@ from typing import Any, cast
 
 import click
 
-from kernelwright.codegen.interface.choices import Choice, proposing
+from kernelwright.codegen.interface.cli_parts import Choice, proposing
 from kernelwright.codegen.interface.generate import REGISTRY, Wanted, generated_files, wanted_kernels
 from kernelwright.codegen.operation import KernelGenerator, operation, operation_names
 from kernelwright.codegen.selecting.selection import load_archs

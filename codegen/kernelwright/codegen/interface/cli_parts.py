@@ -1,16 +1,16 @@
-"""Commands that parse their own arguments, including those of optional parts; installed compilers."""
+"""Commands that parse their own arguments, including those of optional parts; installed compilers; choices of words."""
 
 from __future__ import annotations
 
 import importlib
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
 import click
 
 from kernelwright.codegen.interface.cli_complete import JitCommand, complete_jit
-from kernelwright.codegen.violations import SpecError
+from kernelwright.codegen.violations import SpecError, closest
 
 _PASSED_ON = {"ignore_unknown_options": True, "help_option_names": []}
 TREES_HELP = "JSON object: tree name to folder. Default: KERNELWRIGHT_TREES, else the installed wheels, as for JIT."
@@ -74,3 +74,20 @@ def coverage(arguments: tuple[str, ...]) -> int:
     """Show which problems of public models the kernels of libraries serve. See kernelwright coverage --help."""
     code: int = part("kernelwright.tile_engine.interface.cli", "build").main(["coverage", *arguments])
     return code
+
+
+class Choice(click.Choice):  # type: ignore[type-arg]  # which takes no type before click 8.2
+    """One of several words; the error for another proposes the closest."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """Convert as click does."""
+        try:
+            return super().convert(value, param, ctx)
+        except click.BadParameter as error:
+            text = proposing(error.message, value, map(str, self.choices))
+            raise click.BadParameter(text, ctx, param) from None
+
+
+def proposing(message: str, word: object, allowed: Iterable[str]) -> str:
+    """Return a message of click's that ends with the proposal for a misspelt word, if one is close."""
+    return f"{message.removesuffix('.')}{closest(word, allowed)}."

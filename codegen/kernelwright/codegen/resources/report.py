@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import json
 import sys
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from kernelwright.files.commands import ArgumentParser
 from kernelwright.files.strict_json import read_json
+from kernelwright.problems.short_names import short_name
 
 COSTS = "costs.json"
 """File beside a manifest with the compile cost of each kernel; separate, since it differs from build to build."""
@@ -84,10 +86,11 @@ def describe(
 ) -> dict[str, Any]:
     """Return one library: ``name``, ``arch``, ``folder`` and one row for each of its ``kernels``.
 
-    A row has ``name``, ``identity`` and, None where unknown or absent: ``registers`` of a lane (on AMD ``agpr`` of them
-    for accumulators; on CPU the vector registers of multiply-adds), ``sgpr``, ``lds_bytes`` of a workgroup, ``spills``,
-    ``scratch_bytes`` of a lane, ``workgroups_per_cu``, ``occupancy_percent``, ``matrix_instructions`` and
-    ``code_bytes`` in the static code, ``compile_s`` (processor seconds). ReportError for data that is not a manifest.
+    A row has ``name``, ``short`` (a description that kernels may share), ``identity`` and, None where unknown or
+    absent: ``registers`` of a lane (on AMD ``agpr`` of them for accumulators; on CPU the vector registers of
+    multiply-adds), ``sgpr``, ``lds_bytes`` of a workgroup, ``spills``, ``scratch_bytes`` of a lane,
+    ``workgroups_per_cu``, ``occupancy_percent``, ``matrix_instructions`` and ``code_bytes`` in the static code,
+    ``compile_s`` (processor seconds). ReportError for data that is not a manifest.
     """
     where = folder or "the manifest"
     kernels = _field(manifest, "kernels", list, where)
@@ -122,7 +125,9 @@ def text(libraries: Sequence[Mapping[str, Any]]) -> str:
         shown = [key for key in keys if any(row[key] is not None for row in rows)]
         table = [[_HEADINGS[key] for key in shown]] + [[_cell(row[key]) for key in shown] for row in rows]
         widths = [max(map(len, column)) for column in zip(*table, strict=True)]
-        names = [_HEADINGS["name"], *(row["name"] for row in rows)]
+        shared = Counter(row["short"] for row in rows)
+        names = [_HEADINGS["name"]]
+        names += [row["short"] + (f" {row['identity'][:8]}" if shared[row["short"]] > 1 else "") for row in rows]
         count = f"{len(rows)} kernel{'s' * (len(rows) != 1)}"
         where = f" ({library['folder']})" if library["folder"] else ""
         lines = [f"{library['name']} for {library['arch']}: {count}{where}"]
@@ -135,7 +140,8 @@ def text(libraries: Sequence[Mapping[str, Any]]) -> str:
 def _row(kernel: object, taken: Mapping[str, Any], where: str) -> dict[str, Any]:
     name, identity = _field(kernel, "name", str, where), _field(kernel, "identity", str, where)
     resources = _optional(kernel, "resources", dict, where) or {}
-    row: dict[str, Any] = {"name": name, "identity": identity}
+    short = short_name(_optional(kernel, "spec", dict, where) or {}, name)
+    row: dict[str, Any] = {"name": name, "short": short, "identity": identity}
     for key, names in _NUMBERS.items():
         stated = (_optional(resources, one, int | float, where) for one in names)
         values = [value for value in stated if value is not None]

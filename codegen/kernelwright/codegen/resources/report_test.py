@@ -47,7 +47,15 @@ def test_numbers_of_every_backend_have_one_name(tmp_path: Path, capsys: pytest.C
     document: Any = json.loads(printed(capsys, str(tmp_path), "--json"))
     amd, nvidia = document["libraries"]
     assert amd["kernels"][0] == {
-        **{"name": "k0", "identity": "0" * 64, "registers": 264, "agpr": 8, "sgpr": 30, "lds_bytes": 16384},
+        **{
+            "name": "k0",
+            "short": "k0",
+            "identity": "0" * 64,
+            "registers": 264,
+            "agpr": 8,
+            "sgpr": 30,
+            "lds_bytes": 16384,
+        },
         **{"spills": 5, "scratch_bytes": 40, "workgroups_per_cu": 1, "occupancy_percent": 12},
         **{"matrix_instructions": 640, "code_bytes": 6584, "compile_s": 14.25},
     }
@@ -64,6 +72,23 @@ def test_the_table_lines_up(tmp_path: Path, capsys: pytest.CaptureFixture[str]) 
         "regs  agpr  sgpr  LDS B  spills  scratch B  wg/CU  occ. %  matrix  code B  compile s  kernel",
         " 264     8    30  16384       5         40      1      12     640    6584       14.2  k0",
         "   -     -     -      -       -          -      -       -       -       -          -  k1",
+    ]
+
+
+def test_the_table_has_short_names() -> None:
+    spec = {"op": "gemm", "dtype_a": "bf16", "dtype_b": "bf16", "dtype_c": "bf16", "layout": "rcr"}
+    tiles = [{"m": 128, "n": 128, "k": 32}, {"m": 128, "n": 128, "k": 32}, {"m": 64, "n": 64, "k": 32}, 3]
+    kernels = [
+        {"name": f"gemm_{number}", "identity": f"{number}" * 64, "arch": "gfx942", "spec": {**spec, "tile": tile}}
+        for number, tile in enumerate(tiles)
+    ]
+    described = describe({"name": "gemm", "arch": "gfx942", "kernels": kernels})
+    assert [row["name"] for row in described["kernels"]] == ["gemm_0", "gemm_1", "gemm_2", "gemm_3"]
+    assert text([described]).splitlines()[2:] == [
+        "bf16 rcr 128x128x32 00000000",  # two kernels share the description
+        "bf16 rcr 128x128x32 11111111",
+        "bf16 rcr 64x64x32",
+        "gemm_3",
     ]
 
 

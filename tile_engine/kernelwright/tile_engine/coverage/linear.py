@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from kernelwright.dispatch import GemmProblem, GroupedGemmProblem
+from kernelwright.problems.literals import GemmLayout
 from kernelwright.tile_engine.coverage.layer_problem import LayerProblem, drawn
 from kernelwright.tile_engine.problems.linear_layers import LinearLayer, epilogue_fields, linear_layers
 from kernelwright.tile_engine.problems.models import Model, models
@@ -36,7 +37,7 @@ def linear_problems(dtype: str) -> Iterator[LayerProblem]:
 
 
 def _layer(model: Model, layer: LinearLayer, rows: int, dtype: str) -> Iterator[LayerProblem]:
-    def made(use: str, m: int, n: int, k: int, layout: str, **rest: Any) -> LayerProblem:
+    def made(use: str, m: int, n: int, k: int, layout: GemmLayout, **rest: Any) -> LayerProblem:
         return LayerProblem(
             "gemm", use, dtype, f"{model.name}: {layer.name}", GemmProblem(m, n, k, dtype=dtype, layout=layout, **rest)
         )

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import sys
 import traceback
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -50,7 +51,7 @@ for _command in (
 )  # fmt: skip
 @click.option(
     "--library", "libraries", multiple=True, type=click.Path(path_type=Path),
-    help="The kernels' library: what few kernels reach is then drawn over the seconds that they take to compile.",
+    help="The kernels' library: charts then have short names, and few kernels' reach over the seconds of compiling.",
 )  # fmt: skip
 def report(
     table: Path,
@@ -66,17 +67,22 @@ def report(
     kernel of each problem, failures, and regressions against an earlier table. Of tables of simulated devices, the
     kernels with the fewest instructions.
     """
+    from kernelwright.problems.short_names import short_name
     from kernelwright.tile_engine.report.page import Input, page, write_pngs
 
     operation = operation_of_columns(read_columns(table))
-    given = Input(table.name, with_rates(read_rows(table), operation))
-    if not given.rows:
+    rows = with_rates(read_rows(table), operation)
+    if not rows:
         raise ValueError(f"{table} has no rows; measure some with `tile-engine bench`")
     if against and operation_of_columns(read_columns(against)) != operation:
         raise ValueError(f"{against} is of another operation than {table}; compare tables of one problem set")
     earlier = Input(against.name, read_rows(against)) if against else None
-    arch = load(given.rows[0]["arch"])
-    cost = _compile_seconds(libraries, arch) if libraries else None
+    arch = load(rows[0]["arch"])
+    specs = _specs(libraries, arch) if libraries else {}
+    names = {row["identity"]: row["kernel"] for row in rows}
+    short = {identity: short_name(spec, names.get(identity, identity)) for identity, spec in specs.items()}
+    given = Input(table.name, rows, short)
+    cost = _compile_seconds(specs, arch) if libraries else None
     output.write_text(page(given, operation.columns, arch, earlier, cost), "utf-8")
     if png:
         write_pngs(given, arch, png, cost)
@@ -85,13 +91,18 @@ def report(
     click.echo(f"{output} written", err=True)
 
 
-def _compile_seconds(libraries: Sequence[Path], arch: Arch) -> dict[str, float]:
+def _specs(libraries: Sequence[Path], arch: Arch) -> Mapping[str, Mapping[str, Any]]:
+    """Specs of the libraries' kernels by identity."""
+    from kernelwright.tile_engine.learning.examples import read_specs  # not needed without libraries
+
+    return read_specs(libraries, arch)
+
+
+def _compile_seconds(specs: Mapping[str, Mapping[str, Any]], arch: Arch) -> dict[str, float]:
     """Compile time in seconds by identity, as the generator estimates it."""
     from kernelwright.codegen.operation import operation
     from kernelwright.codegen.selecting.specs import parse_kernel
-    from kernelwright.tile_engine.learning.examples import read_specs
 
-    specs = read_specs(libraries, arch)
     kernels = {identity: parse_kernel(dict(spec), arch) for identity, spec in specs.items()}
     return {identity: operation(kernel.spec.op).seconds(kernel, arch) for identity, kernel in kernels.items()}
 

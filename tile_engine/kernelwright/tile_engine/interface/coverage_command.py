@@ -9,7 +9,7 @@ from pathlib import Path
 
 import click
 
-from kernelwright.codegen.interface.choices import Choice
+from kernelwright.codegen.interface.cli_parts import Choice
 from kernelwright.dispatch import KernelLibrary
 from kernelwright.tile_engine.coverage.libraries import planner
 from kernelwright.tile_engine.coverage.registry import PROBLEMS

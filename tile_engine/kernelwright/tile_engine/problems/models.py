@@ -7,6 +7,8 @@ from dataclasses import dataclass, fields
 from importlib import resources
 from typing import Any
 
+from kernelwright.problems.literals import Activation
+
 TUNING, HELD_OUT = PARTS = ("tuning", "held-out")
 
 
@@ -39,7 +41,7 @@ class Model:
     hidden: int
     heads: int
     ffn: int
-    activation: str
+    activation: Activation
     kv_heads: int = 0
     head_dim: int = 0
     latent: Latent | None = None

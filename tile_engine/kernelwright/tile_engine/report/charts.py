@@ -5,7 +5,8 @@ from __future__ import annotations
 import html
 import io
 import math
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -56,8 +57,11 @@ def cover_curve(steps: Sequence[Step], cost: str) -> Figure:
     return figure
 
 
-def heat_map(times: Sequence[Timed]) -> Figure:
-    """Fractions of the best kernel's speed: kernels, those that are best most often first, over problems."""
+def heat_map(times: Sequence[Timed], short: Mapping[str, str]) -> Figure:
+    """Fractions of the best kernel's speed: kernels, those that are best most often first, over problems.
+
+    ``short``: descriptions of kernels by identity; of others the table's name is drawn.
+    """
     fastest = best(times)
     wins: dict[str, int] = {}
     for one in fastest.values():
@@ -72,7 +76,9 @@ def heat_map(times: Sequence[Timed]) -> Figure:
     cells = [[share.get((problem, kernel), math.nan) for problem in problems] for kernel in kernels]
     figure, axes = _axes("problem", "", height=1.2 + 0.16 * len(kernels))
     image = axes.imshow(cells, aspect="auto", vmin=0, vmax=1, cmap="viridis", interpolation="nearest")
-    axes.set_yticks(range(len(kernels)), [_short(names[kernel]) for kernel in kernels], fontsize=5)
+    axes.set_yticks(
+        range(len(kernels)), _labels({kernel: short.get(kernel, names[kernel]) for kernel in kernels}), fontsize=5
+    )
     axes.set_xticks(range(len(problems)), [str(problem) for problem in problems], fontsize=4, rotation=90)
     bar = figure.colorbar(image, ax=axes, fraction=0.02, pad=0.01)
     bar.ax.tick_params(colors=_NEUTRAL, labelsize=6)
@@ -124,5 +130,8 @@ def _intensity(one: Timed) -> float:
     return float(one.cells["tflops"]) * 1e12 / (float(one.cells["bandwidth_gb_s"]) * 1e9)
 
 
-def _short(name: str) -> str:
-    return name if len(name) <= 70 else f"{name[:40]}…{name[-29:]}"
+def _labels(names: Mapping[str, str]) -> list[str]:
+    """Names by identity, cut where they are long; those that look the same have the beginning of the identity."""
+    cut = {key: name if len(name) <= 70 else f"{name[:40]}…{name[-29:]}" for key, name in names.items()}
+    shared = Counter(cut.values())
+    return [name if shared[name] == 1 else f"{name} {identity[:8]}" for identity, name in cut.items()]

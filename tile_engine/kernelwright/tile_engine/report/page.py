@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from importlib import resources
 from pathlib import Path
 from typing import Any
@@ -43,10 +43,14 @@ _FAILURES = (WRONG, FAILED, TIMED_OUT, CRASHED)
 
 @dataclass(frozen=True)
 class Input:
-    """A table and its name."""
+    """A table and its name.
+
+    :ivar short: short descriptions of kernels by identity, where they are known; charts have them in place of names.
+    """
 
     name: str
     rows: Sequence[Cells]
+    short: Mapping[str, str] = field(default_factory=dict)
 
 
 def page(
@@ -89,7 +93,7 @@ def page(
         "heat": {"kernels": charts.MOST_KERNELS, "problems": charts.MOST_PROBLEMS},
         "charts": {
             name: charts.svg(figure, _LABELS[name])
-            for name, figure in _figures(times, steps, _roof(table, arch), cost).items()
+            for name, figure in _figures(table, times, steps, _roof(table, arch), cost).items()
         },
     }
     template = resources.files(__package__).joinpath("templates/page.html.jinja").read_text("utf-8")
@@ -123,7 +127,7 @@ def _cover(times: Sequence[Timed], cost: Cost | None) -> list[Step]:
 
 
 def _figures(
-    times: Sequence[Timed], steps: Sequence[Step], roof: tuple[float, float] | None, cost: Cost | None
+    table: Input, times: Sequence[Timed], steps: Sequence[Step], roof: tuple[float, float] | None, cost: Cost | None
 ) -> dict[str, charts.Chart]:
     """The charts by name; none without times."""
     if not times:
@@ -131,7 +135,7 @@ def _figures(
     return {
         "roofline": charts.roofline(times, roof),
         "cover": charts.cover_curve(steps, "kernels" if cost is None else "compile seconds"),
-        "heat_map": charts.heat_map(times),
+        "heat_map": charts.heat_map(times, table.short),
     }
 
 
@@ -140,7 +144,7 @@ def write_pngs(table: Input, arch: Arch | None, folder: Path, cost: Cost | None 
     folder.mkdir(parents=True, exist_ok=True)
     written = []
     times = timed(table.rows)
-    for name, figure in _figures(times, _cover(times, cost), _roof(table, arch), cost).items():
+    for name, figure in _figures(table, times, _cover(times, cost), _roof(table, arch), cost).items():
         written.append(folder / f"{name}.png")
         charts.save_png(figure, written[-1])
     return written

@@ -110,6 +110,13 @@ def test_a_cost_of_kernels_is_what_few_of_them_are_drawn_over() -> None:
         page(Input("t", ROWS[:3]), COLUMNS, None, cost={"id-fast": 1.0})
 
 
+def test_charts_have_short_names() -> None:
+    named = {"id-fast": "bf16 rcr 64x64x32", "id-slow": "bf16 rcr 64x64x32"}
+    text = page(Input("t", ROWS[:3], named), COLUMNS, None)
+    assert ">bf16 rcr 64x64x32 id-fast<" in text and ">bf16 rcr 64x64x32 id-slow<" in text
+    assert ">fast</text>" not in text and ">fast</text>" in page(Input("t", ROWS[:3]), COLUMNS, None)
+
+
 def test_equal_tables_give_equal_pages() -> None:
     assert page(Input("t", ROWS), COLUMNS, None) == page(Input("t", ROWS), COLUMNS, None)
 

@@ -1,6 +1,5 @@
 """Fused attention: problems, plans, and calls with arrays."""
 
-from kernelwright.dispatch.core.kernel import register_words
 from kernelwright.dispatch.core.operation import Operation, register
 from kernelwright.dispatch.operations.attention import words
 from kernelwright.dispatch.operations.attention.methods import AttentionMethods as Methods
@@ -10,7 +9,6 @@ from kernelwright.problems.attention.structs import APPEND, DIRECTIONS, STAGES
 
 __all__ = ["ATTENTION", "AppendPlan", "AppendProblem", "AttentionPlan", "AttentionProblem", "Methods"]
 
-register_words("attention", words.short)
 ATTENTION = [
     *[
         register(

@@ -6,6 +6,7 @@ from typing import Any
 
 from kernelwright.dispatch.core.errors import ArrayError
 from kernelwright.dispatch.operations.attention.from_arrays import AttentionOptions
+from kernelwright.problems.literals import AttentionMask
 
 Window = tuple[int, int] | None
 
@@ -43,7 +44,7 @@ def descales(descale: tuple[Any, Any, Any] | None) -> dict[str, Any]:
     return dict(zip(("descale_q", "descale_k", "descale_v"), descale or (None, None, None), strict=True))
 
 
-def last_keys(q: Any, layout: str, window: Window) -> tuple[str, Window]:
+def last_keys(q: Any, layout: str, window: Window) -> tuple[AttentionMask, Window]:
     """Mask and window of queries that stand at the last keys; a single query without a window needs no mask."""
     shape = getattr(q, "shape", ())
     single = len(shape) == 4 and shape[1 if layout == "bshd" else 2] == 1

@@ -11,6 +11,7 @@ from kernelwright.dispatch.operations.attention.operand import memory_strides, s
 from kernelwright.dispatch.operations.attention.problem import AppendProblem, AttentionProblem
 from kernelwright.files.proposals import closest
 from kernelwright.problems.attention.shapes import LAYOUTS
+from kernelwright.problems.literals import AttentionLayout, AttentionMask, QScale
 
 Views = Mapping[str, ArrayView]
 
@@ -19,9 +20,9 @@ class AttentionOptions(NamedTuple):
     """Options of attention that its arrays do not express; see :meth:`Dispatcher.attention`."""
 
     direction: str
-    layout: str = "bshd"
+    layout: AttentionLayout = "bshd"
     cache_layout: str | None = None
-    mask: str = "none"
+    mask: AttentionMask = "none"
     window: tuple[int, int] | None = None
     scale: float | None = None
     soft_cap: float = 0.0
@@ -32,7 +33,7 @@ class AttentionOptions(NamedTuple):
     min_seqlen_q: int = 0
     alibi: bool = False
     dtype: str = ""
-    qscale: str = "none"
+    qscale: QScale = "none"
     scale_blocks: tuple[int, int] = (0, 0)
     num_splits: int = 0
     dbias: bool = False

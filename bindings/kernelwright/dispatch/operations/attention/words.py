@@ -1,4 +1,4 @@
-"""Human-readable descriptions of attention kernels, and the spec fields that a problem requires."""
+"""The spec fields that a problem of attention requires of a kernel."""
 
 from __future__ import annotations
 
@@ -8,22 +8,9 @@ from typing import Any
 from kernelwright.problems.attention.append_problem import AppendProblem
 from kernelwright.problems.attention.problem import AttentionProblem
 
-_WORDS = ("mask", "bias", "qscale", "rope")
-_FLAGS = ("lse", "dropout", "logits_soft_cap", "paged_kv", "sink", "dbias", "deterministic")
 _CAUSAL = (-1, 0)
 _ROWS = ("fwd_splitkv_combine", "bwd_dot_do_o", "bwd_convert_dq")  # families that read no scores
 _PAGED = ("fwd_pagedkv", "batch_prefill")
-
-
-def short(spec: Mapping[str, Any]) -> str:
-    """Such as ``fwd bf16 h128 128x64 generic mask``: family, dtype, head dimension, queries by keys, features."""
-    same = spec["hdim_q"] == spec.get("hdim_v", spec["hdim_q"])
-    words = [spec["family"], spec["dtype"], f"h{spec['hdim_q']}" + ("" if same else f"x{spec['hdim_v']}")]
-    tile = spec.get("tile")
-    words += [f"{tile['m0']}x{tile['n0']}"] if tile and "m0" in tile and "n0" in tile else []
-    words += ["group"] if spec.get("group") else []
-    words += [f"{spec[name]} {name}" for name in _WORDS if spec.get(name, "none") != "none"]
-    return " ".join([*words, *(name.replace("_", " ") for name in _FLAGS if spec.get(name))])
 
 
 def asked(problem: AttentionProblem, spec: Mapping[str, Any]) -> dict[str, Any]:

@@ -1,6 +1,5 @@
 """Grouped convolution: problems, plans, and calls with arrays."""
 
-from kernelwright.dispatch.core.kernel import register_words
 from kernelwright.dispatch.core.operation import Operation, register
 from kernelwright.dispatch.operations.convolution import words
 from kernelwright.dispatch.operations.convolution.methods import ConvMethods as Methods
@@ -9,7 +8,6 @@ from kernelwright.problems.convolution.problem import DIRECTIONS, STAGES, ConvPr
 
 __all__ = ["CONVOLUTION", "ConvPlan", "ConvProblem", "Methods"]
 
-register_words("convolution", words.short)
 CONVOLUTION = [
     register(
         Operation(

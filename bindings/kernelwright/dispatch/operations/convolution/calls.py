@@ -18,9 +18,13 @@ from kernelwright.dispatch.operations.convolution.plan import ConvPlan
 from kernelwright.files.proposals import closest
 from kernelwright.problems.convolution.description import DIMS
 from kernelwright.problems.convolution.problem import ConvProblem
+from kernelwright.problems.literals import Activation, ConvLayout
 from kernelwright.problems.scalars import integer
 
 Padding = int | Sequence[int | Sequence[int]]
+
+
+_INNERMOST: tuple[ConvLayout, ...] = ("nwgc", "nhwgc", "ndhwgc")  # by spatial dimensions
 
 
 class ConvOptions(NamedTuple):
@@ -32,8 +36,8 @@ class ConvOptions(NamedTuple):
     padding: Padding = 0
     dilation: int | Sequence[int] = 1
     groups: int = 1
-    layout: str | None = None
-    activation: str = "none"
+    layout: ConvLayout | None = None
+    activation: Activation = "none"
     alpha: float = 1.0
     beta: float = 0.0
     split_k: int | None = None
@@ -108,7 +112,7 @@ class ConvCalls:
         return views, problem_of(views, options, layout)
 
 
-def problem_of(views: dict[str, ArrayView], options: ConvOptions, layout: str) -> ConvProblem:
+def problem_of(views: dict[str, ArrayView], options: ConvOptions, layout: ConvLayout) -> ConvProblem:
     """Return the problem of the arrays. ArrayError or ProblemError if they, or the options, contradict each other."""
     first = layout == "ngchw"
     image = views["x" if options.direction != "backward_data" else "dy"]
@@ -157,7 +161,7 @@ def _points(array: ArrayView, first: bool) -> tuple[int, ...]:
     return array.shape[2:] if first else array.shape[1:-1]
 
 
-def _layout(a: Any, name: str, given: str | None, stream: int | None) -> str:
+def _layout(a: Any, name: str, given: ConvLayout | None, stream: int | None) -> ConvLayout:
     """The given layout, else the layout with channels innermost for arrays of this rank."""
     if given is not None:
         if given not in DIMS:
@@ -166,7 +170,7 @@ def _layout(a: Any, name: str, given: str | None, stream: int | None) -> str:
     rank = len(getattr(a, "shape", ())) or len(tensor(a, name, 4, stream).shape)
     if not 3 <= rank <= 5:
         raise ArrayError(f"{name} has {rank} dimensions; allowed: 3 to 5, images, one to three of points, channels")
-    return next(layout for layout, dims in DIMS.items() if dims == rank - 2)
+    return _INNERMOST[rank - 3]
 
 
 def _listed(field: str, value: Any, dims: int) -> tuple[int, ...]:

@@ -1,26 +1,13 @@
-"""Human-readable descriptions of convolution kernels, and the spec fields that a problem requires."""
+"""The spec fields that a convolution requires."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Any
 
-from kernelwright.dispatch.core.kernel import extents
 from kernelwright.problems.convolution.problem import ConvProblem
 
 _EPILOGUE = ("bias", "residual", "activation")
-
-
-def short(spec: Mapping[str, Any]) -> str:
-    """Such as ``forward bf16 nhwgc 128x128x32 +bias gelu``: direction, dtype, layout, tile, and special features."""
-    words = [spec["direction"], spec["dtype"], spec["layout"], extents(spec["tile"])]
-    words += [spec["pipeline"]] if spec.get("pipeline", "packed") != "packed" else []
-    words += ["depthwise"] if spec.get("depthwise") else []
-    if spec.get("activation") == "any":
-        return " ".join([*words, "any epilogue"])
-    words += [f"+{part}" for part in ("bias", "residual") if spec.get(part)]
-    words += [spec["activation"]] if spec.get("activation", "none") != "none" else []
-    return " ".join([*words, *(part for part in ("split_image", "two_stage") if spec.get(part))])
 
 
 def asked(problem: ConvProblem, spec: Mapping[str, Any]) -> dict[str, Any]:

@@ -1,6 +1,5 @@
 """GEMM and grouped GEMM: problems, plans, and calls with arrays."""
 
-from kernelwright.dispatch.core.kernel import register_words
 from kernelwright.dispatch.core.operation import Operation, register
 from kernelwright.dispatch.operations.gemm import words
 from kernelwright.dispatch.operations.gemm.from_arrays import fields_of_arrays
@@ -13,7 +12,6 @@ from kernelwright.problems.gemm.problem import GemmProblem
 __all__ = ["GEMM", "GROUPED_GEMM", "GemmProblem", "GroupedGemmProblem", "GroupedPlan", "Methods", "Plan"]
 
 GemmProblem.read_arrays = fields_of_arrays
-register_words("gemm", words.short)
 GEMM = register(
     Operation("gemm", GemmOp.GEMM.number, GemmProblem, Plan, GemmProblem.from_native, asked=words.asked),
 )

@@ -22,6 +22,7 @@ from kernelwright.dispatch.operations.gemm.plan import Plan
 from kernelwright.dispatch.operations.gemm.shuffle import shuffle
 from kernelwright.problems.gemm.options import GemmOptions
 from kernelwright.problems.gemm.problem import Epilogue, GemmProblem
+from kernelwright.problems.literals import Activation, DOp
 from kernelwright.problems.scalars import integer, real
 
 Known = tuple[Plan, Checked, "Callable[[], Any] | None"]
@@ -41,8 +42,8 @@ class GemmCalls:
         self.by_shapes: Cache[tuple[object, ...], Known] = core.new_cache()
 
     def gemm(
-        self, a: Any, b: Any, c: Any, out: Any, ds: Sequence[Any], bias: Any, d_op: str, activation: str, alpha: float,
-        beta: float, layout: str | None, split_k: int, stream: int | None,
+        self, a: Any, b: Any, c: Any, out: Any, ds: Sequence[Any], bias: Any, d_op: DOp, activation: Activation,
+        alpha: float, beta: float, layout: str | None, split_k: int, stream: int | None,
     ) -> Any:  # fmt: skip
         """See :meth:`Dispatcher.gemm`."""
         if type(alpha) is not float or type(beta) is not float:

@@ -13,6 +13,7 @@ from kernelwright.dispatch.operations.gemm.layouts import batch_stride_of, d_lea
 from kernelwright.dispatch.operations.gemm.operand import Operand, d_operand, operand
 from kernelwright.problems.gemm.options import GemmOptions
 from kernelwright.problems.gemm.problem import Epilogue
+from kernelwright.problems.literals import Activation, DOp
 from kernelwright.problems.scalars import real
 from kernelwright.problems.shared import RESULT
 
@@ -164,8 +165,8 @@ class Options(NamedTuple):
 def read_options(
     ds: Sequence[Any] = (),
     bias: Any = None,
-    d_op: str = _PLAIN.d_op,
-    activation: str = _PLAIN.activation,
+    d_op: DOp = _PLAIN.d_op,
+    activation: Activation = _PLAIN.activation,
     alpha: float = _PLAIN.alpha,
     beta: float = _PLAIN.beta,
     layout: str | None = None,

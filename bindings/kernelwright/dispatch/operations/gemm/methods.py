@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Unpack, overload
 
+from kernelwright.dispatch.core.errors import ArrayError
 from kernelwright.dispatch.core.explanation import Explanation
 from kernelwright.dispatch.core.native_dispatcher import Methods
 from kernelwright.dispatch.core.operation import Problem
@@ -108,10 +109,15 @@ class GemmMethods(Methods):
     def explain(self, problem: Any, *arrays: Any, **options: Unpack[GemmOptions]) -> Explanation:
         """Rank every kernel with its score, or with the reason why it cannot be used. Never raises NoKernelError.
 
-        Given arrays instead of a problem, explains what :meth:`gemm` does with them and the same options.
+        Given arrays instead of a problem, explains what :meth:`gemm` does with them and the same options. Other
+        operations are explained by their problems.
         """
         if arrays:
-            problem = self.gemm_problem(problem, *arrays, **options)
+            try:
+                problem = self.gemm_problem(problem, *arrays, **options)
+            except ArrayError as error:
+                allowed = "explain reads arrays as gemm does; for other operations pass a problem, such as"
+                raise ArrayError(f"{error}; {allowed} AttentionProblem(…)") from None
         elif options:
             raise TypeError(f"explain got a problem and {', '.join(options)}; allowed: beside arrays a and b")
         return super().explain(problem)

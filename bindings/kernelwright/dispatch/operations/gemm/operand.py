@@ -42,6 +42,12 @@ class Operand(NamedTuple):
     b_format: int = 0
     batches: tuple[int, ...] = ()
 
+    def __repr__(self) -> str:
+        """Shape, element type and place, without the elements."""
+        batch = "" if self.batch is None else f"{self.batch}*"
+        where = f"{self.family} on {self.device} at {self.pointer:#x}"
+        return f"<Operand {batch}{self.shown_shape} {self.dtype}, strides {self.strides}, {where}>"
+
     @property
     def signature(self) -> tuple[object, ...]:
         """Everything that a plan depends on: operands with equal signatures are interchangeable."""
@@ -56,7 +62,7 @@ class Operand(NamedTuple):
         return "x".join(map(str, self.shape))
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class ShuffledB(Prepared):
     """A matrix B in the order that kernels of one ``b_format`` read, made by :meth:`Dispatcher.shuffle_b`.
 
@@ -66,6 +72,10 @@ class ShuffledB(Prepared):
 
     data: Any
     operand: Operand
+
+    def __repr__(self) -> str:
+        """Shape, element type and format, without the elements."""
+        return f"<ShuffledB {self.operand.shown_shape} {self.operand.dtype}, format {self.operand.b_format}>"
 
     @property
     def shape(self) -> tuple[int, int]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 import pytest
@@ -24,8 +24,8 @@ from kernelwright.dispatch.core.operation import from_native
 from kernelwright.dispatch.operations.gemm.from_arrays import read_operands
 from kernelwright.dispatch.testdata import mocks
 from kernelwright.dispatch.testdata.mocks import Foreign
+from kernelwright.problems import literals
 from kernelwright.problems.gemm import structs
-from kernelwright.problems.shared import Activation
 
 
 @pytest.fixture(scope="module")
@@ -402,7 +402,7 @@ def test_a_kernel_that_reads_its_epilogue_serves_each(any_epilogue: Dispatcher) 
         np.testing.assert_array_equal(dispatcher.gemm(a, b, ds=ds[:count], activation="relu"), relu)
     np.testing.assert_array_equal(dispatcher.gemm(a, b, ds=ds[:1], d_op="multiply"), a @ b * ds[0])
     np.testing.assert_array_equal(dispatcher.gemm(a, b, activation="relu"), np.maximum(a @ b, 0))
-    for activation in list(Activation.codes)[1:]:
+    for activation in get_args(literals.Activation)[1:]:
         problem = GemmProblem(4, 5, 6, layout="rrr", num_d=2, activation=activation, batch=3)
         assert "_Add_" in dispatcher.plan(problem).kernel.name
 

@@ -7,6 +7,7 @@ from typing import Any
 import torch  # pants: no-infer-dep
 from kernelwright.dispatch.operations.convolution.calls import ConvOptions
 from kernelwright.problems.convolution.structs import ConvArgs
+from kernelwright.problems.literals import Activation
 from kernelwright.torch import dispatchers
 from kernelwright.torch.operators import convolution_gradient
 from kernelwright.torch.operators.convolution_launch import Window, channels_last, innermost, options_of
@@ -85,7 +86,7 @@ class _Conv(torch.autograd.function._SingleLevelFunction):  # type: ignore[misc]
 
 def learn(
     x: torch.Tensor, w: torch.Tensor, bias: torch.Tensor | None, residual: torch.Tensor | None, dims: int,
-    stride: Any, padding: Any, dilation: Any, groups: int, activation: str | None, result: torch.Tensor,
+    stride: Any, padding: Any, dilation: Any, groups: int, activation: Activation | None, result: torch.Tensor,
     generation: int,
 ) -> None:  # fmt: skip
     """Teach the native road the plan of a convolution that the dispatcher in use has just launched.
@@ -109,7 +110,7 @@ def learn(
 
 def _planned(
     given: tuple[torch.Tensor, ...], x: torch.Tensor, w: torch.Tensor, bias: torch.Tensor | None,
-    residual: torch.Tensor | None, window: Window, activation: str, result: torch.Tensor,
+    residual: torch.Tensor | None, window: Window, activation: Activation, result: torch.Tensor,
 ) -> Lesson | None:  # fmt: skip
     if bias is not None and bias.stride(0) != 1 and bias.shape[0] > 1:
         return None  # it is copied

@@ -3,7 +3,7 @@ from __future__ import annotations
 import click
 import pytest
 
-from kernelwright.codegen.interface.choices import Choice, proposing
+from kernelwright.codegen.interface.cli_parts import Choice, proposing
 
 
 def test_a_misspelt_word_gets_a_proposal() -> None:
