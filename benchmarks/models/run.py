@@ -36,6 +36,7 @@ def main() -> int:
     parser.add_argument("--modes", nargs="+", default=["eager", "graph"])
     parser.add_argument("--small", action="store_true", help="widths and works for processors")
     parser.add_argument("--threads", type=int, default=0, help="of both sides, on processors; all unless given")
+    parser.add_argument("--prepack", action="store_true", help="weights of ours are packed once, on processors")
     parser.add_argument("--rounds", type=int, default=7)
     parser.add_argument("--seconds", type=float, default=1e9, help="no model starts after so many")
     parser.add_argument("--each", type=float, default=150, help="seconds that one model may take")
@@ -88,10 +89,12 @@ def _measure_one(given: argparse.Namespace) -> int:
         torch.set_num_threads(given.threads)
         dispatcher.set_num_threads(given.threads)
     ours.use(dispatcher)
+    if given.prepack:
+        ours.prepack()
     name = torch.cuda.get_device_name() if given.device != "cpu" else machine.describe()["processor"]
     about = {
         "date": time.strftime("%Y-%m-%d"), "device": name, "threads": torch.get_num_threads(),
-        "torch": torch.__version__,
+        "torch": torch.__version__, "prepack": ours.prepacked().limit,
         "transformers": transformers.__version__, "road": ours.report().road,
         "kernels": {one.manifest.name: len(one.kernels) for one in libraries},
         "toolchains": {one.manifest.name: dict(one.manifest.toolchains) for one in libraries},

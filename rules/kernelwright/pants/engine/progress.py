@@ -27,7 +27,7 @@ from pants.engine.unions import UnionRule
 
 _logger = logging.getLogger(__name__)
 
-SECONDS = 10.0  # between two lines of one library
+SECONDS = 5.0  # between two lines of one library
 PAUSE = 3.0  # idle seconds after which a run counts as a new build of the library: pauses between its rules are shorter
 
 
