@@ -41,8 +41,14 @@ class Prepacked:
     limit: int
 
 
+_ONCE = object()
+
+
 class _Kept:
-    """One packed weight, or None for a weight that no kernel packs."""
+    """One packed weight; None for a weight that no kernel packs, ``_ONCE`` for one that was multiplied by once.
+
+    A tensor that is a new view in each call is therefore never packed.
+    """
 
     __slots__ = ("bytes", "of", "packed", "state")
 
@@ -77,15 +83,19 @@ class _Store:
         state = weight._version, weight.data_ptr(), weight.shape, weight.stride(), weight.dtype
         with self.lock:
             kept = self.kept.get(id(weight))
-            if kept is not None and kept.state == state and kept.of() is weight:
+            same = kept is not None and kept.state == state and kept.of() is weight
+            if kept is not None and same and kept.packed is not _ONCE:
                 self.kept.move_to_end(id(weight))
                 return kept.packed
             self._drop(id(weight))
             if weight.numel() * weight.element_size() > self.limit:
                 return None
-            return self._keep(weight, state, dispatcher)
+            if not same:
+                self._keep(weight, state, _ONCE, 0)
+                return None
+            return self._pack(weight, state, dispatcher)
 
-    def _keep(self, weight: torch.Tensor, state: tuple[Any, ...], dispatcher: Dispatcher) -> Any:
+    def _pack(self, weight: torch.Tensor, state: tuple[Any, ...], dispatcher: Dispatcher) -> Any:
         packed, size = None, 0
         try:
             packed = dispatcher.shuffle_b(weight.detach().t(), m=_EXPECTED_ROWS)
@@ -95,6 +105,10 @@ class _Store:
         if size > self.limit:
             packed, size = None, 0
         self._make_room(size)
+        self._keep(weight, state, packed, size)
+        return packed
+
+    def _keep(self, weight: torch.Tensor, state: tuple[Any, ...], packed: Any, size: int) -> None:
         number = id(weight)
 
         def gone(of: weakref.ref[torch.Tensor]) -> None:
@@ -105,7 +119,6 @@ class _Store:
 
         self.kept[number] = _Kept(weakref.ref(weight, gone), state, packed, size)
         self.bytes += size
-        return packed
 
     def _make_room(self, size: int) -> None:
         while self.kept and self.bytes + size > self.limit:
@@ -125,8 +138,9 @@ def prepack(limit_bytes: int = 4 << 30) -> None:
     """Have :func:`linear` and adopted models keep weights on CPUs in the order that kernels read, beside the weights.
 
     It applies to the whole process, to calls of 8 to 1023 rows in which no gradient is recorded, and not to compiled or
-    exported graphs. A weight that was changed in place is packed again. torch does not count changes of ``weight.data``
-    as changes of the weight: call ``prepack`` again after one. Changing the dispatcher in use drops all packed weights.
+    exported graphs. A weight is packed in its second such call, and again in the second one after a change in place.
+    torch does not count changes of ``weight.data`` as changes of the weight: call ``prepack`` again after one. Changing
+    the dispatcher in use drops all packed weights.
 
     :param limit_bytes: the memory that packed weights may take, in which each takes what the weight takes; those used
         least recently make room for others. 0 packs nothing and frees what is kept.
@@ -141,7 +155,7 @@ def prepack(limit_bytes: int = 4 << 30) -> None:
 def prepacked() -> Prepacked:
     """What :func:`prepack` keeps now."""
     with STORE.lock:
-        return Prepacked(sum(one.packed is not None for one in STORE.kept.values()), STORE.bytes, STORE.limit)
+        return Prepacked(sum(one.bytes > 0 for one in STORE.kept.values()), STORE.bytes, STORE.limit)
 
 
 def linear(x: Any, weight: Any, bias: Any, activation: str | None) -> torch.Tensor | None:
