@@ -66,8 +66,8 @@ def test_the_files_are_those_of_the_example(folder: Path) -> None:
 def test_the_commands_list_generate_and_build(folder: Path) -> None:
     listing, building = blocks("sh")
     said = run(folder, "bash", "-ec", listing)
-    assert "my_rdna ck_tile gfx1200 gemm (simulated): a made-up GPU of the RDNA 4 family" in said
-    assert "my_hopper cutlass sm_90a gemm: a made-up GPU of the Hopper family" in said
+    assert "my_rdna ck_tile gfx1200 gemm,norm (simulated): a made-up GPU of the RDNA 4 family" in said
+    assert "my_hopper cutlass sm_90a gemm,norm: a made-up GPU of the Hopper family" in said
     assert re.search(r"^my_rdna gemm_fp16_rcr_mem_.*_2x2x1_16x16x16 [0-9a-f]{64}$", said, re.MULTILINE)
     assert re.search(r"^my_hopper gemm_fp16_rcr_tma_.*_1x1x1_16x64x16 [0-9a-f]{64}$", said, re.MULTILINE)
     assert len(list((folder / "headers").rglob("*.hpp"))) == 2

@@ -27,7 +27,7 @@ from pants.engine.unions import UnionRule
 
 _logger = logging.getLogger(__name__)
 
-SECONDS = 5.0  # between two lines of one library
+SECONDS = 10.0  # between two lines of one library
 PAUSE = 3.0  # idle seconds after which a run counts as a new build of the library: pauses between its rules are shorter
 
 
@@ -66,6 +66,7 @@ class Progress:
         self._idle_since = -float("inf")
         self._run = -1  # the last run that built it
         self._next_line = 0.0
+        self._all_told = False  # that all kernels are done: the rest is to link them, perhaps behind other processes
         self._watched = False
         self._console = thread_locals_get_for_current_thread()
 
@@ -101,6 +102,7 @@ class Progress:
             self._run = _runs
             if begins:
                 self._next_line = now + SECONDS
+                self._all_told = False
             self._rules += 1
             self._left.update(kernels)
             self._console = thread_locals_get_for_current_thread()  # of the run that is building the library now
@@ -125,8 +127,10 @@ class Progress:
             self._next_line = now + SECONDS
             console = self._console
             done = max(self.kernels - len(self._left), 0)
-        thread_locals_set_for_current_thread(console)  # otherwise the line would go to the daemon's log
-        _logger.info(f"{self._library}: {done} of {_count(self.kernels)} done")
+            told, self._all_told = self._all_told, done == self.kernels
+        if not (told and done == self.kernels):
+            thread_locals_set_for_current_thread(console)  # otherwise the line would go to the daemon's log
+            _logger.info(f"{self._library}: {done} of {_count(self.kernels)} done")
         return SECONDS
 
 
