@@ -81,7 +81,7 @@ def test_the_commands_list_generate_and_build(folder: Path) -> None:
 def test_the_programs_plan_and_simulate(folder: Path) -> None:
     programs = [text for text in blocks("python") if "import" in text]
     said = [run(folder, sys.executable, "-c", program) for program in programs]
-    assert len(said) == 2 and "gemm_fp16_rcr_mem_" in said[0] and "gemm_fp16_rcr_tma_" in said[0]
+    assert len(said) == 2 and "fp16 rcr 32x64x32 mem>" in said[0] and " tma persistent>" in said[0]
 
 
 def test_a_mistake_names_file_and_field(folder: Path, tmp_path: Path) -> None:
